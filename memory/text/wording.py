@@ -11,13 +11,14 @@ import itertools
 import operator
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon, words_of_lexicon_tables
 from madeleine.memory.text.reading import AnalysedText, canonical_number_text
+from madeleine.memory.text.retold_forms import unify_spelling_and_past_tense
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_CHAR_PATTERN
 
 _OPTIONAL_ARABIC_MARK_PATTERN = re.compile("[\u064b-\u0652\u0670\u0640]")
@@ -74,7 +75,7 @@ class WordingForComparison:
         names = frozenset(word.low for word in self.analysed_text.words if word.is_capitalised)
         return tuple(
             self._tokenize_text(
-                _unify_spelling_and_past_tense(self.analysed_text.normalized_text, self.analysed_text.lexicons), names
+                unify_spelling_and_past_tense(self.analysed_text.normalized_text, self.analysed_text.lexicons), names
             )
         )
 
@@ -360,56 +361,6 @@ def _form_pairs_of_lexicon_lines(lexicon: Lexicon, name: str, in_order: bool) ->
 
 def _lexicon_entries_for_retellings(lexicon: Lexicon) -> dict[str, Any]:
     return dict(lexicon.entries.get("retold", {}))
-
-
-@lru_cache(maxsize=200)
-def _unify_spelling_and_past_tense(text: str, lexicons: tuple[Lexicon, ...]) -> str:
-    """Kept, as a new text is compared with several others."""
-    for lexicon in lexicons:
-        text = _replace_perfect_by_preterite(text, lexicon)
-        for pattern, spelling in _respellings(lexicon):
-            text = pattern.sub(spelling, text)
-    return text
-
-
-@cache
-def _respellings(lexicon: Lexicon) -> list[tuple[re.Pattern[str], str]]:
-    respelt = lexicon.entries.get("respelt", {})
-    return [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), spelling) for pattern, spelling in respelt.items()]
-
-
-def _replace_perfect_by_preterite(text: str, lexicon: Lexicon) -> str:
-    """`hat es aufgeschrieben` is `schrieb es auf`, at the end of a main clause: there the two parts stand apart."""
-    for pattern, preterites in _perfect_patterns_with_preterites(lexicon):
-
-        def preterite(perfect: re.Match[str], preterites: Mapping[str, str] = preterites) -> str:
-            between, separable, inseparable, participle = perfect.groups("")
-            return f" {inseparable}{preterites[participle.lower()]}{between} {separable}"
-
-        text = pattern.sub(preterite, text)
-    return text
-
-
-@cache
-def _perfect_patterns_with_preterites(lexicon: Lexicon) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
-    """For each auxiliary verb, in singular and plural: a pattern of the perfect, and preterites by participle."""
-    perfect = lexicon.entries.get("perfect", {})
-    return [
-        (
-            re.compile(
-                rf"\b{auxiliary}\b( [^.,;:!?]{{0,200}}?) (?:({perfect['separable']})?ge|({perfect['inseparable']}))"
-                rf"({'|'.join(preterites)})(?=\s*(?:[.,;:!?]|$))",
-                re.IGNORECASE,
-            ),
-            preterites,
-        )
-        for name in ("have", "be")
-        if perfect
-        for number, auxiliary in enumerate(perfect[name].split(), start=1)
-        for preterites in [
-            {words[0]: words[number] for words in map(str.split, perfect[f"with_{name}"].strip().splitlines())}
-        ]
-    ]
 
 
 @lru_cache(maxsize=10_000)

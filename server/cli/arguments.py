@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
-from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
-from madeleine.server.cli.help import text as help_text
+from madeleine.server.cli.command_line_parser import CommandLineParser, parse_positive_count, parse_timeout_seconds
 from madeleine.server.cli.looking.arguments import add_costs_command, add_graph_command
 from madeleine.server.suggestions import did_you_mean_text
 
@@ -22,44 +21,6 @@ ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true"
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["CommandLineParser"]
-
-
-class ExamplesKeepingHelpFormatter(argparse.HelpFormatter):
-    """Leaves the lines of examples as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith(help_text.EXAMPLES_HEADING):
-            return text + "\n"
-        return super()._fill_text(text, width, indent)
-
-
-class CommandLineParser(argparse.ArgumentParser):
-    """Its errors quote arguments, which may come from anywhere: no control character of theirs reaches a terminal."""
-
-    def __init__(self, **options: Any) -> None:
-        examples = help_text.help_examples_of_command(str(options.get("prog", "")).partition(" ")[2])
-        super().__init__(**{"epilog": examples, "formatter_class": ExamplesKeepingHelpFormatter, **options})
-
-    def error(self, message: str) -> NoReturn:
-        super().error(text_without_invisible_chars(help_text.command_error_with_nearest_name(message)))
-
-    def format_help(self) -> str:
-        """With the commands in groups, in the help of the command itself."""
-        text = super().format_help()
-        commands = next((one for one in self._actions if isinstance(one, argparse._SubParsersAction)), None)
-        if commands is None or commands.dest != "command":
-            return text
-        helps = {choice.dest: choice.help or "" for choice in commands._choices_actions}
-        beginning, _, options = text.partition("positional arguments:\n")
-        return f"{beginning}{help_text.grouped_commands_help_text(helps)}\n{options[options.index('options:') :]}"
-
-    def long_option_strings(self, names: Sequence[str]) -> set[str]:
-        """The long options of this command, and of the command and verb of these names."""
-        options = {option for option in self._option_string_actions if option.startswith("--")}
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and names and names[0] in action.choices:
-                options |= action.choices[names[0]].long_option_strings(names[1:])
-        return options
 
 
 def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -130,7 +91,7 @@ def _add_why_and_doctor_commands(commands: Subparsers, json: CommandLineParser) 
     add(
         "--limit",
         metavar="N",
-        type=_parse_positive_count,
+        type=parse_positive_count,
         help="memories that the recall returns (default: what matches)",
     )
     text = "look for what is wrong with this installation and its memory; nothing is changed"
@@ -191,7 +152,7 @@ def _add_audit_command(commands: Subparsers, json: CommandLineParser) -> None:
     add("--since", metavar="T", help="ISO date or time")
     add("--until", metavar="T", help="ISO date or time, inclusive")
     add("--event", metavar="E", help="only this: store, recall, patrol and so on")
-    add("--limit", metavar="N", type=_parse_positive_count, default=100, help="the last N entries (default 100)")
+    add("--limit", metavar="N", type=parse_positive_count, default=100, help="the last N entries (default 100)")
 
 
 def _add_patrol_command(commands: Subparsers, json: CommandLineParser) -> None:
@@ -204,7 +165,7 @@ def _add_patrol_command(commands: Subparsers, json: CommandLineParser) -> None:
     verbs = patrol.add_subparsers(dest="verb", metavar="verb")
     text = "list patrols, the latest first: when, how they ended, what they changed"
     runs = verbs.add_parser("runs", parents=[json], help=text)
-    runs.add_argument("--limit", metavar="N", type=_parse_positive_count, default=20, help="the last N (default 20)")
+    runs.add_argument("--limit", metavar="N", type=parse_positive_count, default=20, help="the last N (default 20)")
     undo = verbs.add_parser("undo", parents=[json], help="put back what a patrol changed")
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
 
@@ -245,7 +206,7 @@ def _add_observe_command(commands: Subparsers) -> None:
     add("--key", metavar="K", help="with --role: recorded once, however often it is sent")
     add("--recall", action="store_true", help="print the memories that match the user's message")
     text = "give up after S seconds (default 8)"
-    add("--timeout", metavar="S", type=_parse_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
+    add("--timeout", metavar="S", type=parse_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
     add("--being", metavar="B", help="whose memory (default: the setting)")
     add("--data-dir", metavar="D", help="its folder (default: the setting)")
@@ -295,20 +256,6 @@ def _add_models_command(commands: Subparsers, json: CommandLineParser) -> None:
     train.add_argument("--base", metavar="MODEL", help="the model to adapt (default: the one that serves)")
     text = "let the language model write questions as well; it costs tokens"
     train.add_argument("--with-language-model", action="store_true", help=text)
-
-
-def _parse_positive_count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return count
-
-
-def _parse_timeout_seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 3600:
-        raise argparse.ArgumentTypeError("must be more than 0 and at most 3600 seconds")
-    return seconds
 
 
 def _add_import_and_move_in_commands(commands: Subparsers, json: CommandLineParser) -> None:
@@ -397,11 +344,11 @@ def _add_org_command(commands: Subparsers, json: CommandLineParser) -> None:
     add("--supersedes", metavar="ID", help="what it takes the place of, of the same kind")
     add = verbs.add_parser("search", parents=[json], help="search what is shared, with your own memories").add_argument
     add("query")
-    add("--limit", metavar="N", type=_parse_positive_count, default=10, help="default: 10")
+    add("--limit", metavar="N", type=parse_positive_count, default=10, help="default: 10")
     show = verbs.add_parser("list", parents=[json], help="list what is shared, policies first").add_argument
     show("--kind", choices=KNOWLEDGE_KINDS, action="append", help="only this kind; may be repeated")
     show("--as-of", metavar="DATE", help="what was true then")
-    show("--limit", metavar="N", type=_parse_positive_count, default=50, help="default: 50")
+    show("--limit", metavar="N", type=parse_positive_count, default=50, help="default: 50")
     history = verbs.add_parser("history", parents=[json], help="show all versions of a fact, with their authors")
     history.add_argument("id", help="as `madeleine org list` shows it")
     add = verbs.add_parser("retract", parents=[json], help="take back what was wrong; its history is kept").add_argument

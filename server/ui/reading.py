@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,11 +30,17 @@ from madeleine.memory.rules.dynamics.importance import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
+from madeleine.server.ui.change_reports import (
+    audit_entry_as_json,
+    changed_fields,
+    ids_named_in_change,
+    patrol_run_for_web_ui,
+)
 from madeleine.server.ui.memory_map import SemanticMapCache
 from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
-from madeleine.tools.replies import brief_memory_as_json, cluster_as_json, datetime_as_iso, without_empty_fields
+from madeleine.tools.replies import brief_memory_as_json, cluster_as_json, datetime_as_iso
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -136,7 +142,7 @@ class WebUiDataReader:
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(scope)
         names = {cluster.id: cluster.name for cluster in clusters}
         return {
-            "audit": [_audit_entry_as_json(entry) for entry in entries],
+            "audit": [audit_entry_as_json(entry) for entry in entries],
             "absorbed": [brief_memory_as_json(memory) for memory in await overview.memories_absorbed_by(scope, id_)],
             "messages": [
                 _message_as_json(message)
@@ -172,14 +178,14 @@ class WebUiDataReader:
             "run": patrol_run_for_web_ui(run) if run else None,
             "changes": [
                 {"step": change.step, "kind": change.kind, "target": names.get(change.target, {"id": change.target})}
-                | {"fields": _changed_fields(change, names)}
+                | {"fields": changed_fields(change, names)}
                 for change in changes
             ],
         }
 
     async def _names_and_short_ids_by_id(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
         """Short ids and names of what changes are about, and of what their fields name."""
-        ids = [MemoryId(id_) for change in changes for id_ in _ids_named_in_change(change)]
+        ids = [MemoryId(id_) for change in changes for id_ in ids_named_in_change(change)]
         memories = await self.memory.ledger.recall.memories_with_ids(self.scope, list(dict.fromkeys(ids)))
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(self.scope)
         gone = {
@@ -283,7 +289,7 @@ class WebUiDataReader:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
         known = {memory.id: memory for memory in await self.memory.ledger.recall.memories_with_ids(self.scope, ids)}
         return [
-            _audit_entry_as_json(entry)
+            audit_entry_as_json(entry)
             | {
                 "memories": [
                     {"id": known[id_].short_id, "text": known[id_].scene.action[:200]}
@@ -352,54 +358,3 @@ def _message_as_json(message: ConversationMessage) -> dict[str, Any]:
 def _has_aged_memories(run: PatrolRun) -> bool:
     steps = run.report.get("steps", ())
     return run.state != "undone" and any(step.get("name") == "age" and not step.get("skipped") for step in steps)
-
-
-def patrol_run_for_web_ui(run: PatrolRun) -> dict[str, Any]:
-    ended = None if run.state == "running" else datetime_as_iso(run.finished)
-    return {
-        "id": short_id_of_non_memory(run.id),
-        "state": run.state,
-        "started": datetime_as_iso(run.started),
-        "finished": ended,
-        "report": dict(run.report),
-    }
-
-
-def _audit_entry_as_json(entry: AuditEntry) -> dict[str, Any]:
-    return {"seq": entry.seq, "at": datetime_as_iso(entry.at), "event": entry.event, "count": len(entry.ids)} | (
-        without_empty_fields(client=entry.client, role=entry.role, token=entry.token, tool=entry.tool)
-    )
-
-
-_JOURNAL_REFERENCE_FIELDS = (
-    "cluster_id",
-    "absorbed_into",
-    "compressed_into",
-    "superseded_by",
-    "may_supersede",
-    "parent_id",
-)
-"""Journalled fields that name a memory or a cluster."""
-_JOURNAL_FIELDS_NOT_SHOWN = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
-"""Journalled fields that say nothing to a person."""
-
-
-def _ids_named_in_change(change: PatrolChangedRow) -> Iterable[str]:
-    yield change.target
-    for fields in (change.before, change.after):
-        yield from (fields[name] for name in _JOURNAL_REFERENCE_FIELDS if fields and fields.get(name))
-
-
-def _changed_fields(change: PatrolChangedRow, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Fields whose value changed, with the value before and after; names in place of ids."""
-    before, after = change.before or {}, change.after or {}
-
-    def shown(name: str, value: Any) -> Any:
-        known = names.get(value) if name in _JOURNAL_REFERENCE_FIELDS and isinstance(value, str) else None
-        return known.get("name") or known.get("id") if known else value
-
-    return [
-        {"name": name, "before": shown(name, before.get(name)), "after": shown(name, after.get(name))}
-        for name in dict.fromkeys((*before, *after))
-        if name not in _JOURNAL_FIELDS_NOT_SHOWN and before.get(name) != after.get(name)
-    ]

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from madeleine.server.cli.arguments import CommandLineParser, Subparsers
+    from madeleine.server.cli.arguments import Subparsers
+    from madeleine.server.cli.command_line_parser import CommandLineParser
 
 
 def add_graph_command(commands: Subparsers, json: CommandLineParser) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Text, bindparam, case, func, insert, literal, literal_column, or_, select, union_all, update
 
-from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
+from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten
 from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.lessons.values import is_preference
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
@@ -29,14 +29,6 @@ from madeleine.memory.rules.dynamics.revision import (
     memory_values_before_change,
 )
 from madeleine.memory.rules.dynamics.truth import TruthChangeOutcome
-from madeleine.memory.rules.storing.retelling import (
-    MemoryRetelling,
-    RetellingAdditions,
-    additions_of_retelling,
-    memory_after_retelling,
-    memory_without_retelling,
-    retelling_changes_index,
-)
 from madeleine.storage.sql.administration import (
     read_store_setting,
     record_audit_entry,
@@ -60,6 +52,7 @@ from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extra
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_with_ids
+from madeleine.storage.sql.memories.reinforcing import reinforce_memories
 from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 from madeleine.storage.sql.moving.added_rows import record_memories_added_by_import
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
@@ -130,13 +123,6 @@ _SELECT_LAST_MEMORY_NUMBER = select(tables.last_memory_numbers_table.c.last).whe
 _PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, tables.profile_entries_table)
 _INSERT_PREFERENCE = insert(tables.profile_entries_table)
 _UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile_entries_table, "value", "updated_at", key="memory_id")
-_COLUMNS_CHANGED_BY_REINFORCEMENT = (
-    "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
-    "folded", "folded_themes", "valid_from", "may_supersede",
-)  # fmt: skip
-_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_REINFORCEMENT)
-_REINFORCEMENT_ROW_MAP = RowMap(MemoryRetelling, tables.reinforcements_table)
-_INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
 _SELECT_EXISTING_SOURCE_MESSAGE_IDS = select(messages_table.c.id).where(
     dialect.in_bound_list_condition(messages_table.c.id, "ids"),
     dialect.without_index_use(messages_table.c.being_id) == _BEING_ID_BIND,
@@ -242,52 +228,6 @@ async def _refuse_forgotten_source_messages(transaction: Transaction, scope: Sco
         raise SourcesForgotten(forgotten)
 
 
-async def _reinforce_memories(
-    transaction: Transaction, scope: Scope, batch: Sequence[MemoryRetelling]
-) -> list[RetellingAdditions]:
-    """What each reinforcement has added to its memory."""
-    added: list[RetellingAdditions] = []
-    if not batch:
-        return added
-    known = await memories_with_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
-    memories_now = {memory.id: memory for memory in known}
-    for reinforcement in batch:
-        id_ = reinforcement.memory_id
-        if id_ not in memories_now:
-            raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
-        before = memories_now[id_]
-        memories_now[id_] = memory_after_retelling(before, reinforcement)
-        added.append(additions_of_retelling(before, memories_now[id_]))
-    rows = [row_from_memory(memory) for memory in memories_now.values()]
-    binds = [
-        row_of_being_binds(scope, row["id"], **{name: row[name] for name in _COLUMNS_CHANGED_BY_REINFORCEMENT})
-        for row in rows
-    ]
-    await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, binds)
-    changed_ids = [memory.id for memory in known if retelling_changes_index(memory, memories_now[memory.id])]
-    await mark_memories_for_index(transaction, changed_ids)
-    await transaction.execute_many(
-        _INSERT_REINFORCEMENT, [_REINFORCEMENT_ROW_MAP.to_row(record, being_id=scope.being_id) for record in batch]
-    )
-    reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
-    await record_audit_entry_per_tool(transaction, scope, "reinforce", reinforced)
-    return added
-
-
-async def remove_reinforcement_additions(
-    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[RetellingAdditions]
-) -> None:
-    """Without the rows of the reinforcements, which the caller deletes."""
-    before = memory
-    for addition in added:
-        memory = memory_without_retelling(memory, addition)
-    row = row_from_memory(memory)
-    binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _COLUMNS_CHANGED_BY_REINFORCEMENT})
-    await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, [binds])
-    if retelling_changes_index(before, memory):
-        await mark_memories_for_index(transaction, [memory.id])
-
-
 async def remove_ingest_digests_of_memories(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
     await transaction.execute_many(
@@ -326,7 +266,7 @@ class MemoryRepository(MemoryReadRepository):
             await _refuse_taken_idempotency_keys(transaction, scope, batch)
             await _refuse_forgotten_source_messages(transaction, scope, batch)
             new = await insert_and_number_memories(transaction, scope, batch.new)
-            added = await _reinforce_memories(transaction, scope, batch.reinforcements)
+            added = await reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
                 await record_memories_added_by_import(transaction, scope, batch, added)
             await insert_lessons(transaction, scope, batch.lessons)

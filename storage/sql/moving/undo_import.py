@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.reading import memories_with_ids
-from madeleine.storage.sql.memories.storing import remove_reinforcement_additions
+from madeleine.storage.sql.memories.reinforcing import remove_reinforcement_additions
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, Integer, Text, bindparam, case, exists, func, literal_column, or_, select
+from sqlalchemy import ClauseElement, Integer, bindparam, exists, func, literal_column, or_, select
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import (
@@ -19,7 +19,6 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Note,
-    RunId,
     Scope,
     Vector,
 )
@@ -28,7 +27,6 @@ from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
     MemoryFieldsForPatrol,
-    PatrolChanges,
     StoredDecisionRequest,
     ThoughtsForNextSession,
     UnsummarisedSession,
@@ -41,15 +39,13 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
-from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
+from madeleine.storage.sql.database.engine import Row, SqlRowReader
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
     records_in_order_of_ids,
-    row_of_being_binds,
-    update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.tables import (
     MEMORY_IS_DEAD_BUT_RECALLED,
@@ -59,12 +55,9 @@ from madeleine.storage.sql.database.tables import (
     patrol_changes_table,
     patrol_runs,
 )
-from madeleine.storage.sql.memories import truth
-from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
-from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors_by_hash, mark_memories_for_index
+from madeleine.storage.sql.memories.clusters import read_clusters
+from madeleine.storage.sql.memories.index_source import cached_vectors_by_hash
 from madeleine.storage.sql.memories.reading import memories_with_ids
-from madeleine.storage.sql.memories.storing import insert_and_number_memories
-from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 
 T = TypeVar("T")
 
@@ -113,7 +106,6 @@ _SELECT_UNFADED_DYING = _SELECT_MEMORY_STATES.where(
 )
 _SELECT_PINNED_DYING = _SELECT_MEMORY_STATES.where(_m.status == "dying", _m.pinned.is_(True))
 _SELECT_RECALLED_DEAD = _SELECT_MEMORY_STATES.where(MEMORY_IS_DEAD_BUT_RECALLED).order_by(_m.seq)
-_COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OF_BOUND_BEING, _m.status == "active")
 
 
 _CLUSTER_COUNTS_ROW_MAP = RowMap(
@@ -210,21 +202,6 @@ _SELECT_PROPOSED_SUPERSESSIONS = (
     .where(_m.status != "dead", _m.truth != "retracted", _m.compressed.is_(False), _older.c.truth == "current")
     .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
-_MEMORY_STATE_COLUMNS = (
-    "importance",
-    "status",
-    "fresh",
-    "cluster_id",
-    "absorbed_into",
-    "reactivation_count",
-    "may_supersede",
-)
-_MEMORY_STATE_FIELDS = (*_MEMORY_STATE_COLUMNS, "session_count")
-_UPDATE_MEMORY_STATE = update_row_of_being_statement(memories_table, *_MEMORY_STATE_COLUMNS).values(
-    since=_cycle - bindparam("new_session_count"),
-    stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
-)
-_UPDATE_COMPRESSED = update_row_of_being_statement(memories_table, "compressed", "compressed_into")
 _summaries = select(dialect.json_list_item_rows(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories_table.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
@@ -245,8 +222,6 @@ _SELECT_DECLINED_TOPICS = select(_o.topic, _o.body).where(
         patrol_runs.c.id == _o.settled_by, dialect.equals_any(patrol_runs.c.state, "undone", "rolled_back")
     ),
 )
-_UPSERT_DECLINED_TOPIC = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
-_MARK_DECISION_REQUEST_DECIDED = update_row_of_being_statement(decision_requests_table, "settled_by", "body")
 _SELECT_LAST_ERASURE_NUMBER = select(
     dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'"))
 )
@@ -388,53 +363,3 @@ class PatrolReader:
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return await self._rows(_SELECT_OPEN_DECISION_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
-
-
-class PatrolWriter(PatrolReader):
-    def __init__(self, transaction: Transaction, scope: Scope) -> None:
-        super().__init__(transaction, scope)
-        self._transaction = transaction
-
-    async def age_active_memories(self, run: RunId) -> int:
-        cycle = await memory_rows.read_patrol_cycle(self._transaction, self._scope)
-        await memory_rows.set_patrol_cycle_number(self._transaction, self._scope, cycle + 1)
-        await PatrolStepJournal(self._transaction, self._scope, run, "age").journal_cycle_increment(cycle)
-        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, first_column_of_row))[0])
-
-    async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
-        """Before and after are read from the tables: what is journalled is what is there."""
-        journal = PatrolStepJournal(self._transaction, self._scope, run, step)
-        await journal.capture_values_before_changes(changes)
-        if changes.model:
-            await cache_vectors(self._transaction, changes.model, changes.vectors)
-        await insert_and_number_memories(self._transaction, self._scope, changes.new_memories)
-        await context.update_note_rows(self._transaction, self._scope, changes.notes)
-        await upsert_clusters(self._transaction, self._scope, changes.clusters)
-        await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
-        await self._update_memories(changes, run)
-        if changes.diary:
-            await context.write_diary_entry(self._transaction, self._scope, changes.diary)
-        if changes.thoughts:
-            await context.write_thoughts_for_next_session(self._transaction, self._scope, changes.thoughts)
-        decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
-        await self._transaction.execute_many(_MARK_DECISION_REQUEST_DECIDED, decided)
-        declined = (
-            {
-                **{"id": f"declined:{topic}", "being_id": self._scope.being_id, "topic": topic, "made_at": 0},
-                **{"body": json.dumps({"declined": memories}), "settled_by": run},
-            }
-            for topic, memories in changes.declined.items()
-        )
-        await self._transaction.execute_many(_UPSERT_DECLINED_TOPIC, declined)
-        await mark_memories_for_index(self._transaction, await journal.write_changes(changes))
-
-    async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
-        states = (row_of_being_binds(self._scope, state.id, state, _MEMORY_STATE_FIELDS) for state in changes.states)
-        await self._transaction.execute_many(_UPDATE_MEMORY_STATE, states)
-        await memory_rows.update_merge_survivors(self._transaction, self._scope, changes.rewritten_memories)
-        compressed = (
-            row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
-            for id_, summary in changes.compressed.items()
-        )
-        await self._transaction.execute_many(_UPDATE_COMPRESSED, compressed)
-        await truth.apply_supersessions(self._transaction, self._scope, changes.superseded, run_id=run)

@@ -63,7 +63,8 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
-from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader, PatrolWriter
+from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader
+from madeleine.storage.sql.patrols.patrol_writer import PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_patrol_run
 
 PATROL_MEMORY_PROVENANCE_TOOLS = ("notes", "run_patrol")

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from madeleine.server.cli.arguments import CommandLineParser, build_command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
+from madeleine.server.cli.command_line_parser import CommandLineParser
 from madeleine.server.cli.main import main
 
 GRAMMAR = build_command_line_parser()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import ClauseElement
 
-from madeleine.storage.sql.conversations import context
+from madeleine.storage.sql.conversations import session_start
 from madeleine.storage.sql.database.sqlite import compile_statement
 from madeleine.storage.sql.erasing import memories as erasing
 from madeleine.storage.sql.ledger import open_ledger
@@ -29,8 +29,8 @@ from madeleine.storage.sql.memories import index_source, reading, storing, truth
         versions._SELECT_CURRENT_VERSIONS,
         versions._SELECT_ALL_VERSIONS,
         reading._SELECT_MEMORIES_BY_IDS,
-        context._SELECT_PINNED_MEMORIES,
-        context._SELECT_MEMORIES_CORRECTED_SINCE,
+        session_start._SELECT_PINNED_MEMORIES,
+        session_start._SELECT_MEMORIES_CORRECTED_SINCE,
     ],
 )
 async def test_few_memories_are_found_by_an_index(new_db: Path, statement: ClauseElement) -> None:
