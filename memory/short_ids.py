@@ -12,16 +12,16 @@ from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_id_of_
 
 IdKind = Literal["memory", "message", "note", "cluster", "run", "decision"]
 
-_NUMBERED = re.compile(r"([mMsS])([1-9][0-9]{0,14})")
-_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_BEGINNING_OF_UUID = re.compile(rf"[0-9a-f]{{{SHORT_ID_CHARS}}}")
+_NUMBERED_SHORT_ID_PATTERN = re.compile(r"([mMsS])([1-9][0-9]{0,14})")
+_UUID_PATTERN = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_BEGINNING_OF_UUID_PATTERN = re.compile(rf"[0-9a-f]{{{SHORT_ID_CHARS}}}")
 
 
 class ShortIdLedger(Protocol):
-    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+    async def memory_id_by_number(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         """The being's memories with these numbers."""
 
-    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+    async def number_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         """The numbers of the being's memories with these ids."""
 
     async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
@@ -40,7 +40,7 @@ class ShortIdTranslator:
         Raises `InvalidInput` for a beginning that several ids have.
         """
         full = {id_: id_ for id_ in ids}
-        if beginnings := [id_ for id_ in full if _BEGINNING_OF_UUID.fullmatch(id_)]:
+        if beginnings := [id_ for id_ in full if _BEGINNING_OF_UUID_PATTERN.fullmatch(id_)]:
             candidates = await self.ledger.ids_beginning_with_any(scope, kind, beginnings)
             for beginning in beginnings:
                 matches = [id_ for id_ in candidates if id_.startswith(beginning)]
@@ -55,27 +55,27 @@ class ShortIdTranslator:
     async def full_memory_id_by_given_id(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
         """As `full_ids`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
-        numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}
+        numbered = {id_: match for id_ in full if (match := _NUMBERED_SHORT_ID_PATTERN.fullmatch(id_))}
         numbers = {
             id_: number
             for id_, match in numbered.items()
             if short_id_of_memory_number(number := int(match[2]), scope.being_id) == id_.lower()
         }
         if numbers:
-            known = await self.ledger.ids_of_numbers(scope, list(numbers.values()))
+            known = await self.ledger.memory_id_by_number(scope, list(numbers.values()))
             full |= {id_: known[number] for id_, number in numbers.items() if number in known}
         others = await self.full_ids(scope, "memory", [id_ for id_ in full if id_ not in numbered])
         return full | {id_: MemoryId(other) for id_, other in others.items()}
 
     async def text_with_short_ids(self, scope: Scope, text: str) -> str:
         """A message about the being's memories, which names them by their full ids, with short ones."""
-        short_ids = await self.short_ids_of_memories(scope, map(MemoryId, _UUID.findall(text)))
-        return _UUID.sub(lambda match: short_ids[MemoryId(match[0])], text)
+        short_ids = await self.short_id_by_memory_id(scope, map(MemoryId, _UUID_PATTERN.findall(text)))
+        return _UUID_PATTERN.sub(lambda match: short_ids[MemoryId(match[0])], text)
 
-    async def short_ids_of_memories(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
+    async def short_id_by_memory_id(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
         """The short id of each memory; of one that is gone, its full id."""
         named = list(dict.fromkeys(ids))
-        numbers = await self.ledger.numbers_of_ids(scope, named) if named else {}
+        numbers = await self.ledger.number_by_memory_id(scope, named) if named else {}
         return {
             id_: short_id_of_memory_number(numbers[id_], scope.being_id) if id_ in numbers else id_ for id_ in named
         }

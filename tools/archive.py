@@ -142,7 +142,7 @@ async def _archive_ended_session_or_project(call: ToolCallContext, arguments: Ar
 
 
 async def _planned_archive_group_as_json(call: ToolCallContext, group: ArchiveGroup) -> dict[str, Any]:
-    short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, list(group.reasons))
+    short_ids = await call.use_cases.short_ids.short_id_by_memory_id(call.scope, list(group.reasons))
     reasons: dict[str, list[str]] = {}
     for id_, reason in group.reasons.items():
         reasons.setdefault(reason, []).append(short_ids[id_])

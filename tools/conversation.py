@@ -147,7 +147,7 @@ async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str,
     text = arguments.to_dataclass(TextIngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use_cases.ingest(call.scope, text)
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
-    short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, named)
+    short_ids = await call.use_cases.short_ids.short_id_by_memory_id(call.scope, named)
     counts = Counter(chunk.status for chunk in ingested.chunks)
     return (
         {

@@ -145,7 +145,7 @@ async def change_inbox_note(call: ToolCallContext, action: ProfileAction, name: 
 
 
 async def profile_entries_as_json(call: ToolCallContext, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
-    short_ids = await call.use_cases.short_ids.short_ids_of_memories(
+    short_ids = await call.use_cases.short_ids.short_id_by_memory_id(
         call.scope, [entry.memory_id for entry in entries if entry.memory_id]
     )
     return [profile_entry_as_json(entry, short_ids) for entry in entries]

@@ -37,8 +37,9 @@ from madeleine.memory.rules.dynamics.future_dates import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory
-from madeleine.memory.rules.storing.statements import cached_comparison_form_of_text
+from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
+from madeleine.tools.tool import ToolCallContext
 
 if TYPE_CHECKING:
     from madeleine.tools.tool import ToolCallContext
@@ -193,7 +194,7 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 async def short_id_by_referenced_memory_id(call: ToolCallContext, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
-    return await call.use_cases.short_ids.short_ids_of_memories(call.scope, filter(None, named))
+    return await call.use_cases.short_ids.short_id_by_memory_id(call.scope, filter(None, named))
 
 
 def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
@@ -329,7 +330,7 @@ def undated_event_notice(stored: StoredSceneResult) -> str:
 
 def _correction_advice(memory: Memory, before: Memory) -> str:
     """Advise to correct the old memory where the new one says that it was wrong: superseded, it stays true before."""
-    if not cached_comparison_form_of_text(memory.scene.action).states_correction:
+    if not cached_statement_for_comparison(memory.scene.action).states_correction:
         return ""
     return (
         f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."
@@ -357,3 +358,7 @@ def notice_of_supersession_by_earlier_memory(stored: StoredSceneResult) -> str:
     if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
         return ""
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
+
+
+def memory_id_and_text_as_json(memory: Memory) -> dict[str, str]:
+    return {"id": memory.short_id, "text": memory.scene.action}

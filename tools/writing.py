@@ -35,6 +35,7 @@ from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
     earlier_version_still_current_notice,
+    memory_id_and_text_as_json,
     memory_version_as_json,
     missing_vector_notice,
     new_memory_repeats_outdated_notice,
@@ -102,7 +103,7 @@ class SceneArguments(ToolArguments):
     distinct: Annotated[bool, Field(description="Store beside what seems to say the same.")] = False
 
 
-BRIEF_SCENE_SCHEMA = {"type": "object", "required": ["text"]}
+SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 """Its properties are those of the tool, which a client is not to be shown twice."""
 
 
@@ -111,9 +112,7 @@ class StoreArguments(SceneArguments):
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
     level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
-        list[
-            Annotated[SceneArguments, replace_invalid_item_by_error(SceneArguments), WithJsonSchema(BRIEF_SCENE_SCHEMA)]
-        ],
+        list[Annotated[SceneArguments, replace_invalid_item_by_error(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
         Field(max_length=MAX_SCENES_PER_STORE_CALL, description="Several; beside them session_id, project, level."),
     ] = []
 
@@ -174,18 +173,14 @@ async def _store_each(
     for position, scene in enumerate(scenes):
         key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
         try:
-            outcomes.append(
-                scene if isinstance(scene, InvalidInput) else await _new_scene_with_full_superseded_id(call, scene, key)
-            )
+            outcomes.append(scene if isinstance(scene, InvalidInput) else await _scene_with_full_id(call, scene, key))
         except InvalidInput as error:
             outcomes.append(error)
     stored = iter(await _store_together_or_singly(call, [new for new in outcomes if isinstance(new, NewScene)]))
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
 
 
-async def _new_scene_with_full_superseded_id(
-    call: ToolCallContext, scene: SceneArguments, request_key: str
-) -> NewScene:
+async def _scene_with_full_id(call: ToolCallContext, scene: SceneArguments, request_key: str) -> NewScene:
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
@@ -219,8 +214,8 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         reinforced=memory.scene.action if reinforced else None,
         not_kept=stored.not_kept,
         repeated=(stored.repeated and has_key) or None,
-        resembles=_memory_id_and_text_as_json(resembled) if resembled else None,
-        may_supersede=[_memory_id_and_text_as_json(before)] if before else None,
+        resembles=memory_id_and_text_as_json(resembled) if resembled else None,
+        may_supersede=[memory_id_and_text_as_json(before)] if before else None,
         superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice_field(
@@ -244,10 +239,6 @@ async def _earlier_memories_left_undecided(call: ToolCallContext, stored: Stored
     if old is None or old.may_supersede is None:
         return ()
     return (await call.use_cases.browse.by_ids(call.scope, [old.may_supersede])).memories
-
-
-def _memory_id_and_text_as_json(memory: Memory) -> dict[str, str]:
-    return {"id": memory.short_id, "text": memory.scene.action}
 
 
 def _notice_of_unreplaced_clauses(stored: StoredSceneResult) -> str:
@@ -294,7 +285,7 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted."""
     [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
-        return await _retract_or_undo_change(call, memory_id, arguments)
+        return await _retract_or_undo(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     text = arguments.text.strip() or None
     dates = tuple(str(entry) for entry in parse_timeline("when", arguments.when)) if arguments.when else None
@@ -343,9 +334,7 @@ def _changed_field_names(changes: MemoryChanges) -> list[str]:
     return [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changes, name) is not None]
 
 
-async def _retract_or_undo_change(
-    call: ToolCallContext, memory_id: MemoryId, arguments: UpdateMemoryArguments
-) -> dict[str, Any]:
+async def _retract_or_undo(call: ToolCallContext, id_: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     if len(arguments.model_fields_set) > 2:
         raise InvalidInput(
             "Nothing was changed. retracted and undo each stand alone with id. To put right what was never true give "
@@ -353,15 +342,15 @@ async def _retract_or_undo_change(
         )
     if arguments.undo:
         try:
-            outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
+            outcome = await call.use_cases.change_truth.undo(call.scope, id_)
         except NoTruthChangeToUndo:
-            undone = await call.use_cases.update.undo_last_update(call.scope, memory_id)
+            undone = await call.use_cases.update.undo_last_update(call.scope, id_)
             if undone is None:
                 raise
             return _result_of_update_as_json(call, undone)
     else:
-        outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
-    named = next((memory for memory in outcome.changed if memory.id == memory_id), outcome.changed[0])
+        outcome = await call.use_cases.change_truth.retract(call.scope, id_, arguments.retracted.strip())
+    named = next((memory for memory in outcome.changed if memory.id == id_), outcome.changed[0])
     return {
         "id": named.short_id,
         "changed": ["truth"],
@@ -390,14 +379,14 @@ async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str,
     )
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()], wait=arguments.wait)
-    related = await call.use_cases.short_ids.short_ids_of_memories(call.scope, result.related)
+    related = await call.use_cases.short_ids.short_id_by_memory_id(call.scope, result.related)
     current_again = await call.use_cases.update.ledger.memories_with_ids(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}
         | without_empty_fields(
             missing=[id_ for id_ in named if named[id_] in result.missing],
             related=list(related.values()),
-            current_again=[_memory_id_and_text_as_json(memory) for memory in current_again],
+            current_again=[memory_id_and_text_as_json(memory) for memory in current_again],
             messages=result.messages or None,
             diary_entries=result.diary_entries or None,
             copies=list(result.copies),

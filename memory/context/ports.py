@@ -14,7 +14,7 @@ from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
-from madeleine.memory.rules.storing.supersession import tells_of_undecided_change
+from madeleine.memory.rules.storing.supersession import tells_change_without_superseded_memory
 
 
 class ChatReader(Protocol):
@@ -76,7 +76,9 @@ class SessionStartMemories:
     def latest_possible_change_of(self, memory: Memory) -> Memory | None:
         """Of these, what resembles the memory and tells of a change."""
         telling = (
-            one for one in self._memory_by_id.values() if one.resembles == memory.id and tells_of_undecided_change(one)
+            one
+            for one in self._memory_by_id.values()
+            if one.resembles == memory.id and tells_change_without_superseded_memory(one)
         )
         return max(telling, key=lambda one: one.number, default=None)
 

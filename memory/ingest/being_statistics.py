@@ -16,7 +16,11 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
 from madeleine.memory.ingest.ports import BeingCentroidSourceLedger
 from madeleine.memory.model import BeingId, EmbeddingModelName, Scope, Vector
-from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
+from madeleine.memory.rules.storing.chunk_scoring import (
+    MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY,
+    distinct_words_for_rarity_score,
+    mean_word_rarity,
+)
 from madeleine.memory.vector_space import VectorSpace
 
 CENTROID_VECTORS_PER_PAGE = 2_000
@@ -109,10 +113,10 @@ class TextRarityScorer:
 
     async def rarities(self, scope: Scope, texts: Sequence[str]) -> list[float]:
         """In [0, 1], of each text; 0 for all while the index is unavailable."""
-        words = [words_for_rarity(text) for text in texts]
+        words = [distinct_words_for_rarity_score(text) for text in texts]
         try:
             [absent_term_idf] = await self._statistics.idf(scope, [NONSENSE_WORD_FOR_MAX_IDF])
-            if absent_term_idf < MIN_ABSENT_TERM_IDF:
+            if absent_term_idf < MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY:
                 return [0.0] * len(texts)
             idf = await self._look_up_word_idfs(scope, set().union(*words), absent_term_idf)
         except IndexUnavailable:

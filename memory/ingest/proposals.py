@@ -14,7 +14,7 @@ from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
-    cached_comparison_form_of_text,
+    cached_statement_for_comparison,
     differ_in_value_of_one_thing,
     have_content_word_in_common,
     states_change_of_old_statement,
@@ -73,9 +73,9 @@ class SupersessionCandidateSearch:
     async def prefetch_word_rarities(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
         memory, the most similar first. Raises `IndexUnavailable`."""
-        new = cached_comparison_form_of_text(memory.scene.action)
+        new = cached_statement_for_comparison(memory.scene.action)
         old = [
-            cached_comparison_form_of_text(other.scene.action)
+            cached_statement_for_comparison(other.scene.action)
             for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
         ]
         likely = [one for one in old if have_content_word_in_common(new, one) and can_have_supersession_score(new, one)]
@@ -86,7 +86,7 @@ class SupersessionCandidateSearch:
     ) -> SupersessionCandidate | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
-        new = cached_comparison_form_of_text(memory.scene.action)
+        new = cached_statement_for_comparison(memory.scene.action)
         candidates = [
             (other, cosine, old)
             for other, cosine in nearest[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
@@ -94,7 +94,7 @@ class SupersessionCandidateSearch:
             and other.truth == "current"
             and not other.compressed
             and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
-            and have_content_word_in_common(new, old := cached_comparison_form_of_text(other.scene.action))
+            and have_content_word_in_common(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
             other

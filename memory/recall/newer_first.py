@@ -26,10 +26,10 @@ from madeleine.memory.rules.ranking.near_equals import (
     scores_with_newer_versions_before_older,
 )
 from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
-from madeleine.memory.rules.storing.statements import StatementForComparison, cached_comparison_form_of_text
+from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
 from madeleine.memory.rules.storing.supersession import (
     idf_from_memory_count,
-    tells_of_undecided_change,
+    tells_change_without_superseded_memory,
     word_rarities_from_idf,
 )
 
@@ -145,7 +145,7 @@ def _possible_newer_version_by_older_id(
         (memories[link.older], memories[link.newer])
         for link in links
         if link.newer in memories and link.older in memories
-        if link.is_proposed or (link.newer in matches and tells_of_undecided_change(memories[link.newer]))
+        if link.is_proposed or (link.newer in matches and tells_change_without_superseded_memory(memories[link.newer]))
     )
     return {
         older.id: newer.id
@@ -215,7 +215,7 @@ class _NewerAndOlderMemory:
     def shared_words_by_stem(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
         new, old = (
-            cached_comparison_form_of_text(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
+            cached_statement_for_comparison(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
         )
         return {stem: old[stem] for stem in new.keys() & old.keys()}
 
@@ -243,7 +243,7 @@ def _pairs_to_compare(
                 if link.is_proposed:
                     yield pair
                 continue
-            statements = (cached_comparison_form_of_text(one.scene.action) for one in (newer, older))
+            statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
             if are_short_statements_without_questions(*statements) and (
                 link.joined_by_proposals
                 or (
@@ -306,7 +306,7 @@ async def _rarities_of_rarest_shared_words(
 
 
 def _match_of_memory_to_question(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
-    statement = cached_comparison_form_of_text(memory.scene.action)
+    statement = cached_statement_for_comparison(memory.scene.action)
     if memory.id not in pool.ids:
         return MemoryMatchToQuestion(statement)
     at = pool.ids.index(memory.id)

@@ -43,11 +43,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.recall.true_versions import (
-    distinct_true_version_ids,
-    read_and_find_preferences,
-    true_version_id_by_memory_id,
-)
+from madeleine.memory.recall.true_versions import distinct_true_version_ids, read_and_find_preferences, true_version_ids
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
@@ -252,14 +248,12 @@ class RecallMemories:
     async def _rank_respell_and_rerank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
         if ranked.has_no_match:
-            ranked = await self._rank_respelled_query(scope, query, ranked)
+            ranked = await self._rank_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
 
-    async def _rank_respelled_query(
-        self, scope: Scope, query: RecallQuery, ranked: RankedCandidates
-    ) -> RankedCandidates:
+    async def _rank_respelled(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> RankedCandidates:
         """Where nothing is found, words that no memory holds are replaced by like or related ones (ADR 34, 75)."""
         unknown = ranked.pool.unknown_words
         if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown, query.text)):
@@ -298,12 +292,12 @@ class RecallMemories:
         matching, near = matching_and_near_positions(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
-            true = await true_version_id_by_memory_id(self.ledger, scope, query, pool, near_ids)
+            true = await true_version_ids(self.ledger, scope, query, pool, near_ids)
             near_true = dict.fromkeys(distinct_true_version_ids(near_ids, true), 0.0)
             nearest = await self._put_newer_versions_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
-        pool = await self._pool_with_subject_and_piece_cosines(query.text, pool, vector)
+        pool = await self._pool_with_subject_cosines(query.text, pool, vector)
         matching, scored = await score_matches(
             self.ledger,
             scope,
@@ -319,7 +313,7 @@ class RecallMemories:
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
-        true = await true_version_id_by_memory_id(self.ledger, scope, query, pool, {*dict(best_first), *near_ids})
+        true = await true_version_ids(self.ledger, scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
@@ -360,9 +354,7 @@ class RecallMemories:
         of_words = restrict_query_words_of_pool(pool, content_words(self._text_with_dates_as_iso(end, query)), cosine)
         return whole, await self._candidate_matcher(replace(query, text=end), of_words, of_end, trust)
 
-    async def _pool_with_subject_and_piece_cosines(
-        self, text: str, pool: CandidatePool, vector: Vector | None
-    ) -> CandidatePool:
+    async def _pool_with_subject_cosines(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
         """The pool with the cosines to the mean of the query and of what it is about (ADR 41), of whole texts and of
         their pieces (ADR 64)."""
         if vector is None:

@@ -11,7 +11,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.dynamics.truth import id_of_version_true_at
 
 
-async def true_version_id_by_memory_id(
+async def true_version_ids(
     ledger: RecallLedger, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
 ) -> Mapping[MemoryId, MemoryId | None]:
     """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
@@ -45,7 +45,7 @@ async def read_and_find_preferences(
 ) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:
     """Return `read` with the memories that had to be read for this, and the ids of the preferences among `shown`. The
     index knows the category of a match that is shown itself; a version shown in its place may be of another one.
-    `matched`: the matches, as the index knows them. `true`: as `true_version_id_by_memory_id` returns it."""
+    `matched`: the matches, as the index knows them. `true`: as `true_version_ids` returns it."""
     of_index = {id_ for id_, features in matched.items() if features.category == "procedural" and id_ not in true}
     versions = [id_ for id_ in shown if id_ not in matched or id_ in true]
     if missing := [id_ for id_ in versions if id_ not in read]:

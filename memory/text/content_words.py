@@ -31,58 +31,60 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import normalize_and_drop_apostrophes
 
-_SIGN = rf"(?:[^\W_]|[{SOUTHEAST_ASIAN_CHAR_CLASS}])"
+_LETTER_OR_DIGIT_REGEX = rf"(?:[^\W_]|[{SOUTHEAST_ASIAN_CHAR_CLASS}])"
 """With the vowels that Thai puts above and below its consonants, which are no letters by themselves."""
-_WORD = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|{_SIGN}+(?:[.@]{_SIGN}+)*")
-_PIECE = re.compile(rf"{_SIGN}+")
+_DATE_OR_WORD_PATTERN = re.compile(
+    rf"\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|{_LETTER_OR_DIGIT_REGEX}+(?:[.@]{_LETTER_OR_DIGIT_REGEX}+)*"
+)
+_LETTER_OR_DIGIT_RUN_PATTERN = re.compile(rf"{_LETTER_OR_DIGIT_REGEX}+")
 MIN_SYLLABLES_BEFORE_PARTICLE = 2
-_JOINTS = ("-", "_", ".", "/")
-_HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
-_LONE_HAN = re.compile(rf"(?<!\w){HAN_CHAR_PATTERN.pattern}(?!\w)")
-_APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
-_IDENTIFIER = re.compile(r"(?=.*\d)(?:[a-z]+\w*\d\w*|\d+[a-z]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})", re.ASCII)
-_DATE_OR_NUMBER = re.compile(
+_NAME_JOINING_MARKS = ("-", "_", ".", "/")
+_HANGUL_WORD_PATTERN = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
+_LONE_HAN_CHAR_PATTERN = re.compile(rf"(?<!\w){HAN_CHAR_PATTERN.pattern}(?!\w)")
+_APOSTROPHE_PATTERN = re.compile("['\u2018\u2019\u02bc]")
+_IDENTIFIER_PATTERN = re.compile(r"(?=.*\d)(?:[a-z]+\w*\d\w*|\d+[a-z]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})", re.ASCII)
+_DATE_OR_NUMBER_PATTERN = re.compile(
     r"\d{1,4}\.\d{1,2}\.\d{2,4}|[a-z]+(?:\d{1,2}|(?:19|20)\d\d)|\d+(?:\.\d+)?[a-z]*(?<!\d{6})", re.ASCII
 )
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
-_CAMEL_CASE = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
+_CAMEL_CASE_NAME_PATTERN = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
 """Three parts and more ("parseOrderLine"): two are a brand or a surname as often, as is a run of capitals."""
-_LISTS = ("question_words", "function_words", "stop_words")
+_LEFT_OUT_LEXICON_LISTS = ("question_words", "function_words", "stop_words")
 
 
 def content_words(question: str) -> tuple[str, ...]:
     """Lower case, each once, in order; all words of a question that names nothing."""
-    text = normalize_and_drop_apostrophes(_APOSTROPHES.sub(" ", question)).lower()
+    text = normalize_and_drop_apostrophes(_APOSTROPHE_PATTERN.sub(" ", question)).lower()
     lexicons = lexicons_for_script_of_text(text)
     for lexicon in lexicons:
-        if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
-            text = _unless_nothing_is_left(phrases.sub(" ", text), text)
+        if not lexicon.entries.get("spaced", True) and (phrases := _question_and_function_phrase_pattern(lexicon)):
+            text = _shortened_unless_empty(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
     signs = HAN_RUN_PATTERN.sub(lambda run: text_without_lexicon_pattern(run[0], "function_signs", lexicons), text)
-    text = _unless_nothing_is_left(signs, text)
-    text = _unless_nothing_is_left(
-        (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN).sub(" ", text), text
+    text = _shortened_unless_empty(signs, text)
+    text = _shortened_unless_empty(
+        (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN_CHAR_PATTERN).sub(" ", text), text
     )
-    words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
+    words = dict.fromkeys(_without_korean_particle(word, lexicons) for word in _DATE_OR_WORD_PATTERN.findall(text))
     spaced = [lexicon for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
-        *map(words_that_ask_or_join, _lexicons_listing_most(words.keys(), spaced))
+        *map(words_that_ask_or_join, _lexicons_listing_most_words(words.keys(), spaced))
     )
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
-def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
+def name_index_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
     """For each content word the number of what it names, from 0: the words of one name ("Maria Kern", "heron-1") name
     one thing. A name is written with capitals or digits, or joined by a hyphen, a dot or a low line."""
     number_of: dict[str, int] = {}
     end, in_name, number = 0, False, -1
-    text = _APOSTROPHES.sub(" ", question)
-    for match in _PIECE.finditer(text):
+    text = _APOSTROPHE_PATTERN.sub(" ", question)
+    for match in _LETTER_OR_DIGIT_RUN_PATTERN.finditer(text):
         word, between = normalize_and_drop_apostrophes(match[0]).lower(), text[end : match.start()]
         if word not in words:
             continue
         capital = match[0][0].isupper() or match[0][0].isdigit()
-        if between not in _JOINTS and not (in_name and capital and between.strip() in ("", ".")):
+        if between not in _NAME_JOINING_MARKS and not (in_name and capital and between.strip() in ("", ".")):
             number += 1
         number_of.setdefault(word, max(number, 0))
         end, in_name = match.end(), capital
@@ -96,7 +98,7 @@ def probably_not_name_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     caseless = [word.lower() == word.upper() and not word.isdigit() for word in words]
     if question == question.lower():
         return tuple(caseless)
-    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
+    pieces = _LETTER_OR_DIGIT_RUN_PATTERN.findall(_APOSTROPHE_PATTERN.sub(" ", question))
     others = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces if not piece[0].islower()}
     small = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces} - others
     return tuple(word in small or has_no_case for word, has_no_case in zip(words, caseless, strict=True))
@@ -104,11 +106,11 @@ def probably_not_name_mask(question: str, words: Sequence[str]) -> tuple[bool, .
 
 def lexicons_of_question(question: str) -> tuple[Lexicon, ...]:
     """Of the languages of its script those that most of its words are listed in, as words that ask or join."""
-    text = normalize_and_drop_apostrophes(_APOSTROPHES.sub(" ", question)).lower()
-    return _lexicons_listing_most(set(_WORD.findall(text)), lexicons_for_script_of_text(text))
+    text = normalize_and_drop_apostrophes(_APOSTROPHE_PATTERN.sub(" ", question)).lower()
+    return _lexicons_listing_most_words(set(_DATE_OR_WORD_PATTERN.findall(text)), lexicons_for_script_of_text(text))
 
 
-def _lexicons_listing_most(words: Set[str], lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
+def _lexicons_listing_most_words(words: Set[str], lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
     counts = [len(words & words_that_ask_or_join(lexicon)) for lexicon in lexicons]
     most = max(counts, default=0)
     return tuple(lexicon for lexicon, count in zip(lexicons, counts, strict=True) if count == most)
@@ -120,7 +122,7 @@ def verb_or_adjective_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     before "is" tells which property is asked for ("Wie alt ist Torben?"), and counts as a noun."""
     rest, lexicons = question.strip()[1:], lexicons_of_question(question)
     has_capitals = bool(lexicons) and all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
-    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
+    pieces = _LETTER_OR_DIGIT_RUN_PATTERN.findall(_APOSTROPHE_PATTERN.sub(" ", question))
     articles = frozenset[str]().union(
         *(words_of_lexicon_tables(lexicons, "retold", name) for name in ("articles", "indefinite"))
     )
@@ -134,7 +136,7 @@ def verb_or_adjective_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     return tuple(word.isalpha() and word != word.upper() and word not in folded for word in words)
 
 
-def weights_by_unspaced_run_length(words: Sequence[str]) -> tuple[float, ...]:
+def weight_of_each_word_from_unspaced_length(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
     return tuple(sqrt(max(1, len(UNSPACED_SCRIPT_CHAR_PATTERN.findall(word)) - 1)) for word in words)
@@ -143,44 +145,48 @@ def weights_by_unspaced_run_length(words: Sequence[str]) -> tuple[float, ...]:
 def is_id_or_address_word(word: str) -> bool:
     """Whether a content word is the name that one thing has in a system: "qx7r2m", "10.20.4.17", "208841", an address
     of mail; no number, quantity, date or year."""
-    return "@" in word or bool(_IDENTIFIER.fullmatch(word) and not _DATE_OR_NUMBER.fullmatch(word))
+    return "@" in word or bool(_IDENTIFIER_PATTERN.fullmatch(word) and not _DATE_OR_NUMBER_PATTERN.fullmatch(word))
 
 
 def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Of each content word of the question whether `is_id_or_address_word`, or names code, as it is written there."""
-    in_code = {word.lower() for word in _CAMEL_CASE.findall(question)}
+    in_code = {word.lower() for word in _CAMEL_CASE_NAME_PATTERN.findall(question)}
     return tuple(word in in_code or is_id_or_address_word(word) for word in words)
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
-    return _PIECE.sub(
+    return _LETTER_OR_DIGIT_RUN_PATTERN.sub(
         lambda piece: "" if normalize_and_drop_apostrophes(piece[0]).lower() in words else piece[0], question
     ).strip()
 
 
-def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
+def _without_korean_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
     """A Korean word as it stands without its particle; one of two syllables is seldom joined to any."""
-    if not _HANGUL_WORD.fullmatch(word):
+    if not _HANGUL_WORD_PATTERN.fullmatch(word):
         return word
     bare = text_without_lexicon_pattern(word, "particle", lexicons, by="")
     return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 
-def _unless_nothing_is_left(shortened: str, text: str) -> str:
-    return shortened if _WORD.search(shortened) else text
+def _shortened_unless_empty(shortened: str, text: str) -> str:
+    return shortened if _DATE_OR_WORD_PATTERN.search(shortened) else text
 
 
 @cache
 def words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
     """Pieces of words with an apostrophe are words of their own here, as they are in the question."""
-    return frozenset(piece for word in lexicon.words(*_LISTS) for piece in _WORD.findall(_APOSTROPHES.sub(" ", word)))
+    return frozenset(
+        piece
+        for word in lexicon.words(*_LEFT_OUT_LEXICON_LISTS)
+        for piece in _DATE_OR_WORD_PATTERN.findall(_APOSTROPHE_PATTERN.sub(" ", word))
+    )
 
 
 @cache
-def _phrases(lexicon: Lexicon) -> re.Pattern[str] | None:
+def _question_and_function_phrase_pattern(lexicon: Lexicon) -> re.Pattern[str] | None:
     """Longest first. A single Hangul syllable must stand alone: it is a part of many words."""
-    phrases = sorted(lexicon.words(*_LISTS), key=lambda phrase: (-len(phrase), phrase))
+    phrases = sorted(lexicon.words(*_LEFT_OUT_LEXICON_LISTS), key=lambda phrase: (-len(phrase), phrase))
     expressions = (
         rf"(?<!\w){phrase}(?!\w)" if re.fullmatch("[가-힣]", phrase) else re.escape(phrase) for phrase in phrases
     )

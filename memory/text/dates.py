@@ -12,10 +12,10 @@ from typing import Literal
 DatePrecision = Literal["year", "month", "day", "time"]
 
 ENGLISH_MONTH_NAMES = "January February March April May June July August September October November December".split()
-_DAY_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
-_DAY_LENGTH = len("2026-03-01")
-_ZONE = re.compile(r"([T ]\d{2}[\d:.,]*)(?:Z|[+-][\d:]+)", re.ASCII | re.IGNORECASE)
+_ISO_DAY_OR_TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ISO_MONTH_OR_YEAR_PATTERN = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
+_ISO_DAY_CHARS = len("2026-03-01")
+_TIME_WITH_ZONE_PATTERN = re.compile(r"([T ]\d{2}[\d:.,]*)(?:Z|[+-][\d:]+)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def parse_iso_period(text: str) -> IsoPeriod | None:
     """
     first, slash, last = text.partition("/")
     if not slash:
-        return _single_period(text)
-    start, end = _single_period(first), _single_period(last)
+        return _parse_single_iso_period(text)
+    start, end = _parse_single_iso_period(first), _parse_single_iso_period(last)
     if start is None or end is None or start.start > end.end:
         return None
     return IsoPeriod(start.start, end.end, f"{start.text}/{end.text}", start.precision)
@@ -61,21 +61,23 @@ def parse_iso_period(text: str) -> IsoPeriod | None:
 def possible_utc_span(text: str) -> tuple[datetime, datetime] | None:
     """The first and the last moment that a date may mean to one who asks for a day in UTC: a time in a zone is of the
     day that it names, too."""
-    periods = [period for written in (text, _ZONE.sub(r"\1", text)) if (period := parse_iso_period(written))]
+    periods = [
+        period for written in (text, _TIME_WITH_ZONE_PATTERN.sub(r"\1", text)) if (period := parse_iso_period(written))
+    ]
     if not periods:
         return None
     return min(period.start for period in periods), max(period.end for period in periods)
 
 
-def _single_period(text: str) -> IsoPeriod | None:
+def _parse_single_iso_period(text: str) -> IsoPeriod | None:
     try:
-        if _DAY_OR_TIME.match(text):
+        if _ISO_DAY_OR_TIME_PATTERN.match(text):
             moment = datetime.fromisoformat(text)
             start = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-            if len(text) > _DAY_LENGTH:
-                return IsoPeriod(start, start, text[:_DAY_LENGTH], "time")
+            if len(text) > _ISO_DAY_CHARS:
+                return IsoPeriod(start, start, text[:_ISO_DAY_CHARS], "time")
             return IsoPeriod(start, datetime.combine(start, time.max, UTC), text, "day")
-        if match := _MONTH_OR_YEAR.fullmatch(text):
+        if match := _ISO_MONTH_OR_YEAR_PATTERN.fullmatch(text):
             year, month = int(match[1]), int(match[2] or 12)
             start = datetime(year, month if match[2] else 1, 1, tzinfo=UTC)
             last_day = datetime(year, month, monthrange(year, month)[1])

@@ -39,12 +39,12 @@ from pathlib import Path
 from typing import Any
 
 LEXICON_FOLDER = Path(__file__).parent / "lexicons"
-_PATTERNS = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text("utf-8"))
+_LANGUAGE_NEUTRAL_REGEX_BY_NAME = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text("utf-8"))
 
 
 def load_language_neutral_pattern(name: str, **parts: str) -> re.Pattern[str]:
     """Compile an entry of `patterns.toml`: patterns that belong to no language. `{part}` in it stands for its part."""
-    expression: str = _PATTERNS[name]
+    expression: str = _LANGUAGE_NEUTRAL_REGEX_BY_NAME[name]
     for part, inner in parts.items():
         expression = expression.replace(f"{{{part}}}", inner)
     return re.compile(expression, re.VERBOSE)
@@ -68,7 +68,7 @@ class Lexicon:
     def pattern(self, name: str, *, cased: bool = False) -> re.Pattern[str] | None:
         """Compiled from all lines of the entry; None if the language has no such entry."""
         lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
-        return self._compiled(lines) if lines.strip() else None
+        return self._compile_pattern_lines(lines) if lines.strip() else None
 
     @cached_property
     def digits_by_number_word(self) -> Mapping[str, str]:
@@ -84,7 +84,7 @@ class Lexicon:
                 found |= {word: found.get(word, frozenset()) | {digits} for word in words.split()}
         return found
 
-    def _compiled(self, lines: str) -> re.Pattern[str]:
+    def _compile_pattern_lines(self, lines: str) -> re.Pattern[str]:
         for part, expression in self.entries.get("parts", {}).items():
             lines = lines.replace(f"{{{part}}}", f"(?:{expression})")
         expression = "|".join(line.strip() for line in lines.strip().splitlines())
@@ -94,10 +94,10 @@ class Lexicon:
 @cache
 def load_lexicon_headers(folder: Path = LEXICON_FOLDER) -> Mapping[str, Mapping[str, str]]:
     """The header of each language's file, without reading what is below it."""
-    return {path.stem: tomllib.loads(_header(path)) for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: tomllib.loads(_read_header_text(path)) for path in sorted(folder.glob("*.toml"))}
 
 
-def _header(path: Path) -> str:
+def _read_header_text(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return "".join(iter(file.readline, "\n"))
 
@@ -113,11 +113,11 @@ def lexicons_for_script_of_text(
 ) -> tuple[Lexicon, ...]:
     """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
-    letters = "Aa" * bool(_ASCII_LETTER.search(text)) if text.isascii() else "".join(sorted(set(text)))
+    letters = "Aa" * bool(_ASCII_LETTER_PATTERN.search(text)) if text.isascii() else "".join(sorted(set(text)))
     return _lexicons_with_letters(letters, mixed=mixed, folder=folder)
 
 
-_ASCII_LETTER = re.compile("[A-Za-z]")
+_ASCII_LETTER_PATTERN = re.compile("[A-Za-z]")
 """Of these every language that has one has all."""
 
 
@@ -156,7 +156,7 @@ def text_without_lexicon_pattern(text: str, pattern: str, lexicons: Iterable[Lex
 
 # --- the language of a text -----------------------------------------------------------------------------------------
 
-_WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
+_WORD_UP_TO_APOSTROPHE_PATTERN = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
 MIN_FUNCTION_WORDS_TELLING_LANGUAGE = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
@@ -173,14 +173,14 @@ def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     for language in lexicons_for_script_of_text(text):
         scripts.setdefault(language.entries["letters"], []).append(language)
     ambiguous = any(len(group) > 1 for group in scripts.values())
-    words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
-    return tuple(language for group in scripts.values() for language in _most_probable(tuple(group), words))
+    words = Counter(_WORD_UP_TO_APOSTROPHE_PATTERN.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
+    return tuple(language for group in scripts.values() for language in _most_probable_lexicons(tuple(group), words))
 
 
-def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
+def _most_probable_lexicons(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tuple[Lexicon, ...]:
     if len(group) == 1:
         return group
-    known = _function_words(group)
+    known = _lexicons_by_function_word(group)
     scores = dict.fromkeys(group, 0.0)
     own = dict.fromkeys(group, 0)
     evidence = 0
@@ -201,7 +201,7 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
 
 
 @cache
-def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
+def _lexicons_by_function_word(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
     words = all_words_of_lexicon_lists(group, "function_words")
     return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

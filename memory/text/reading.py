@@ -335,7 +335,7 @@ class AnalysedText:
         )
 
     @property
-    def has_min_share_of_preference_sentences(self) -> bool:
+    def is_preference_text(self) -> bool:
         """It is a preference (ruling 15), and no text that only mentions one."""
         return self.standing_preference_sentence_share >= MIN_PREFERENCE_SENTENCE_SHARE
 
@@ -356,7 +356,7 @@ class AnalysedText:
     def _sentences_not_by_assistant(self) -> tuple[AnalysedText, ...]:
         """Its sentences, without lines that are marked as an assistant's."""
         assistants = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text, mixed=True), "assistants")
-        lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
+        lines = (line for line in self.text.split("\n") if not _is_line_of_any_speaker(line, assistants))
         return tuple(AnalysedText(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
 
     def _matches_statement_or_request_pattern(self, pattern: str) -> bool:
@@ -375,7 +375,7 @@ class AnalysedText:
         return tuple("".join(run) for caseless, run in runs if caseless)
 
 
-def _is_line_of(line: str, speakers: Collection[str]) -> bool:
+def _is_line_of_any_speaker(line: str, speakers: Collection[str]) -> bool:
     speaker = _SPEAKER_AT_LINE_BEGINNING_PATTERN.match(line)
     return speaker is not None and speaker[1].lower() in speakers
 

@@ -18,10 +18,10 @@ def wording_comparison_key(text: str) -> str:
 
 def differ_only_in_case_or_punctuation(first: str, second: str) -> bool:
     """Whether they differ in case and punctuation alone. That letters differ is seen sooner."""
-    if first.isascii() and second.isascii() and _ascii_letters(first) != _ascii_letters(second):
+    if first.isascii() and second.isascii() and _lowercase_ascii_letters(first) != _lowercase_ascii_letters(second):
         return False
     return wording_comparison_key(first) == wording_comparison_key(second)
 
 
-def _ascii_letters(text: str) -> bytes:
+def _lowercase_ascii_letters(text: str) -> bytes:
     return text.lower().encode().translate(None, _BYTES_EXCEPT_LOWERCASE_ASCII_LETTERS)

@@ -62,12 +62,12 @@ def text_with_iso_dates(text: str) -> str:
         text = _CJK_DATE_PATTERN.sub(
             lambda m: f" {_iso_date_or_english_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text
         )
-    if not (names := _month_names_in(text)):
+    if not (names := _month_names_in_text(text)):
         return text
     day_first, month_first, month_and_year = _patterns_of_dates_with_named_month(names)
-    text = day_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number(m[2]), m[1]), text)
-    text = month_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number(m[1]), m[2]), text)
-    return month_and_year.sub(lambda m: _iso_date_or_english_words(m, m[2], _month_number(m[1]), None), text)
+    text = day_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number_of_name(m[2]), m[1]), text)
+    text = month_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number_of_name(m[1]), m[2]), text)
+    return month_and_year.sub(lambda m: _iso_date_or_english_words(m, m[2], _month_number_of_name(m[1]), None), text)
 
 
 def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
     if dated == text:
         return ()
     left = {*_LETTER_RUN_PATTERN.findall(dated.lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
-    return tuple(name for name in _month_names_in(text) if name not in left)
+    return tuple(name for name in _month_names_in_text(text) if name not in left)
 
 
 def text_with_relative_dates_resolved(text: str, today: date) -> str:
@@ -97,7 +97,7 @@ def text_without_dates(text: str) -> str:
     """The text without its dates, for what it is about."""
     for found in sorted(_find_relative_dates(text, date.max), reverse=True):
         text = f"{text[: found.start]}{text[found.end :]}"
-    names = _month_names_in(text)
+    names = _month_names_in_text(text)
     for pattern in (
         _ISO_DATE_PATTERN,
         _YEAR_FIRST_DATE_PATTERN,
@@ -147,17 +147,17 @@ def _all_month_numbers_by_name() -> Mapping[str, int]:
     return numbers
 
 
-def _month_number(name: str) -> int:
+def _month_number_of_name(name: str) -> int:
     return _all_month_numbers_by_name()[name.lower()]
 
 
-def _month_names_in(text: str) -> tuple[str, ...]:
+def _month_names_in_text(text: str) -> tuple[str, ...]:
     return tuple(sorted(_all_month_numbers_by_name().keys() & _LETTER_RUN_PATTERN.findall(text.lower())))
 
 
 def month_numbers_by_name_in_text(text: str) -> Mapping[str, int]:
     """The names of months in the text, in lower case, each with its number, from 1."""
-    return {name: _month_number(name) for name in _month_names_in(text)}
+    return {name: _month_number_of_name(name) for name in _month_names_in_text(text)}
 
 
 @lru_cache(maxsize=100)

@@ -108,7 +108,7 @@ class MemoryExtractionAnswerSchema(BaseModel, strict=True, extra="forbid", froze
 
     @model_validator(mode="before")
     @classmethod
-    def _with_list_of_memories(cls, answer: Any) -> Any:
+    def _answer_as_list_of_memories(cls, answer: Any) -> Any:
         while isinstance(answer, Mapping) and len(answer) == 1 and not _has_essence(answer):
             [answer] = answer.values()
         answer = answer.get("memories", answer) if isinstance(answer, Mapping) else answer
@@ -194,7 +194,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
 
 
 def memory_extraction_prompt(lines: Sequence[SnippetMessage]) -> Prompt:
-    shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
+    shown = "\n".join(_snippet_message_as_json(number, line) for number, line in enumerate(lines, start=1))
     return Prompt(
         purpose=EXTRACTION_COST_PURPOSE,
         system=MEMORY_EXTRACTION_INSTRUCTIONS,
@@ -204,7 +204,7 @@ def memory_extraction_prompt(lines: Sequence[SnippetMessage]) -> Prompt:
     )
 
 
-def _line_as_json(number: int, line: SnippetMessage) -> str:
+def _snippet_message_as_json(number: int, line: SnippetMessage) -> str:
     message = line.message
     who = f"{message.speaker} ({message.role})" if message.speaker else message.role
     shown = {"n": number, "who": who, "day": message.at.date().isoformat(), "text": _without_middle(line.text)}
@@ -266,7 +266,7 @@ def _rejection_reason(essence: ExtractedMemorySchema, lines: Sequence[SnippetMes
         return "its weight is no number"
     if essence.weight < MIN_EXTRACTED_MEMORY_IMPORTANCE:
         return NOISE_REJECTION_REASON
-    numbers = _source_numbers(essence, lines)
+    numbers = _source_message_numbers(essence, lines)
     if unknown := [number for number in numbers if not 1 <= number <= len(lines)]:
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
     if not any(lines[number - 1].new for number in numbers):
@@ -289,10 +289,14 @@ _EXTRACTION_PROMPT_STATEMENTS = tuple(
 
 def _all_text_shown_to_model(lines: Sequence[SnippetMessage]) -> str:
     """All lines: the words of a message may stand in another one."""
-    return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day_in_words(line.message)))
+    return "\n".join(
+        part
+        for line in lines
+        for part in (line.text, line.message.speaker, _date_of_message_in_iso_and_words(line.message))
+    )
 
 
-def _day_in_words(message: ConversationMessage) -> str:
+def _date_of_message_in_iso_and_words(message: ConversationMessage) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
@@ -300,7 +304,7 @@ def _days_of_messages(lines: Sequence[SnippetMessage]) -> frozenset[date]:
     return frozenset(line.message.at.date() for line in lines)
 
 
-def _source_numbers(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> list[int]:
+def _source_message_numbers(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> list[int]:
     """The numbers of the messages that it rests on: of all new ones where it names none."""
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
@@ -314,13 +318,13 @@ def _usable_extracted_memory_with_messages(
         lesson = ""
     extracted = ExtractedMemory(
         essence=" ".join(essence.essence.split()),
-        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTION_LABELS],
+        emotions=tuple(dict.fromkeys(_known_emotions_of_labels(essence.emotions)))[:MAX_EMOTION_LABELS],
         weight=min(1.0, essence.weight),
         lesson=lesson,
         themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),
     )
     return ExtractedMemoryWithMessages(
-        extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines))
+        extracted, tuple(lines[number - 1].message for number in _source_message_numbers(essence, lines))
     )
 
 
@@ -345,6 +349,6 @@ def themes_of_text(text: str) -> tuple[str, ...]:
     return _storable_themes(tuple(dict.fromkeys(words)))
 
 
-def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:
+def _known_emotions_of_labels(labels: Sequence[str]) -> Iterator[Emotion]:
     by_name = {emotion: emotion for emotion in EXTRACTABLE_EMOTION_LABELS}
     return (by_name[low] for label in labels if (low := label.strip().lower()) in by_name)

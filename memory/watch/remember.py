@@ -140,7 +140,8 @@ class RememberExtractedMemories:
         `StorageError`, `IndexUnavailable`."""
         redactions = [CountingRedactor(self.redact) for _ in findings]
         findings = [
-            _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
+            _redact_extracted_memory(finding, redaction)
+            for finding, redaction in zip(findings, redactions, strict=True)
         ]
         keys = keys or [extracted_memory_idempotency_key(session_id, finding) for finding in findings]
         earlier = await self.ledger.idempotency_key_outcomes(scope, keys)
@@ -215,7 +216,9 @@ class RememberExtractedMemories:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
 
 
-def _redacted_finding(finding: ExtractedMemoryWithMessages, redaction: CountingRedactor) -> ExtractedMemoryWithMessages:
+def _redact_extracted_memory(
+    finding: ExtractedMemoryWithMessages, redaction: CountingRedactor
+) -> ExtractedMemoryWithMessages:
     extracted = redaction.redact_fields(finding.extracted, "essence", "lesson", "themes")
     return replace(redaction.redact_fields(finding, "dialogue"), extracted=extracted)
 
@@ -254,7 +257,7 @@ def _quoted_memory(finding: ExtractedMemoryWithMessages, similar: Sequence[Simil
 def _is_preference_of_person(finding: ExtractedMemoryWithMessages) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
-    return said_by_person and AnalysedText(finding.extracted.essence).has_min_share_of_preference_sentences
+    return said_by_person and AnalysedText(finding.extracted.essence).is_preference_text
 
 
 def _restates_living_memory(finding: ExtractedMemoryWithMessages, memory: Memory) -> bool:

@@ -117,9 +117,9 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[ExtractedMe
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
-            essence = _shortened(text, MAX_EXCHANGE_ESSENCE_CHARS)
+            essence = _shorten_with_ellipsis(text, MAX_EXCHANGE_ESSENCE_CHARS)
             answer = " ".join(answered.split()) if asked else ""
-            dialogue = (_shortened(answer, MAX_EXCHANGE_ANSWER_CHARS),) if answer else ()
+            dialogue = (_shorten_with_ellipsis(answer, MAX_EXCHANGE_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
             extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_IMPORTANCE, themes=themes)
             findings.append(ExtractedMemoryWithMessages(extracted, tuple(line.message for line in exchange), dialogue))
@@ -138,5 +138,5 @@ def _split_into_exchanges(lines: Sequence[SnippetMessage]) -> list[list[SnippetM
     return exchanges
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten_with_ellipsis(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -118,12 +118,12 @@ class ConversationMemoryExtractor:
             except TokenBudgetTooSmallForNextCall as error:
                 await self._postpone_session_for_token_budget(scope, session, error)  # another session may need less
             except LanguageModelUnavailable as error:
-                await self._record_failure(scope, session)
+                await self._record_failure_and_retry_later(scope, session)
                 self._pause_model_calls(error)
                 break
             except IndexUnavailable as error:
                 logger.warning("reading unwatched messages failed; retrying later: %s", error)
-                await self._record_failure(scope, session)
+                await self._record_failure_and_retry_later(scope, session)
             except StorageError as error:
                 logger.warning("the memory thread stops until the next poll: %s", error)
                 result.counts["failed"] += 1
@@ -131,7 +131,7 @@ class ConversationMemoryExtractor:
                 break
             except Exception:
                 logger.exception("reading unwatched messages failed; retrying later")
-                await self._record_failure(scope, session)
+                await self._record_failure_and_retry_later(scope, session)
         if result.counts["waiting"] and not result.counts["asked"]:
             self._paused_until = self.now() + SPENT_TOKEN_BUDGET_PAUSE
         return result
@@ -180,7 +180,7 @@ class ConversationMemoryExtractor:
                 and session.failures < MAX_SNIPPET_READING_FAILURES
             ):
                 logger.info("reading unwatched messages failed; retrying later: %s", error)
-                await self._record_failure(scope, session)
+                await self._record_failure_and_retry_later(scope, session)
                 return False
             logger.warning("unwatched messages are skipped, as no answer about them was usable: %s", error)
             abandoned = len(snippet.new_messages)
@@ -302,7 +302,7 @@ class ConversationMemoryExtractor:
 
     # --- failures ---------------------------------------------------------------------------------------------
 
-    async def _record_failure(self, scope: Scope, session: SessionWithUnreadMessages) -> None:
+    async def _record_failure_and_retry_later(self, scope: Scope, session: SessionWithUnreadMessages) -> None:
         self._counts["failed"] += 1
         await self._retry_session_later(scope, session, self._backoff_delay(session.failures), failed=True)
 

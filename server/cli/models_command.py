@@ -67,10 +67,10 @@ TRAINING_QUESTIONS_PROMPT = (
 async def models_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `InvalidInput`, `HostRefused`, `EmbeddingUnavailable`."""
     verbs = {
-        "list": _print_embedding_models,
+        "list": _print_models,
         "evaluate": _evaluate_models,
         "switch": _request_model_switch_and_wait,
-        "calibrate": _calibrate_serving_model,
+        "calibrate": _calibrate_model,
         "train": _train_model_adapter,
     }
     async with AsyncExitStack() as stack:
@@ -82,9 +82,7 @@ async def models_command(settings: Settings, arguments: argparse.Namespace) -> N
 # --- list ---------------------------------------------------------------------------------------------------------
 
 
-async def _print_embedding_models(
-    settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories
-) -> None:
+async def _print_models(settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories) -> None:
     state = await embedding_models_state(settings, ledger)
     if arguments.json:
         print_json(state)
@@ -293,9 +291,7 @@ def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalEvalua
 # --- calibrate ----------------------------------------------------------------------------------------------------
 
 
-async def _calibrate_serving_model(
-    settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories
-) -> None:
+async def _calibrate_model(settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories) -> None:
     records = EmbeddingModelRecords(ledger.index_source)
     model = await records.model_to_serve(settings.embedding_model)
     models_dir = settings.data_dir / MODELS_FOLDER

@@ -113,8 +113,7 @@ class MemoryHost:
         limits = MaxHttpAndHostConnections.from_open_file_limit(raise_open_file_limit())
         places = ConnectionSlots(limits.host, limits.host)
         accepting = asyncio.create_task(
-            accept_connections(listener, lambda accepted, _: self._handle_accepted_connection(accepted, places)),
-            name="accept",
+            accept_connections(listener, lambda accepted, _: self._handle_accepted(accepted, places)), name="accept"
         )
         self._restart_or_cancel_idle_timer()
         await self.stop_event.wait()
@@ -143,7 +142,7 @@ class MemoryHost:
             await self.wait_until_idle()
         self.request_stop_after_open_calls()
 
-    def _handle_accepted_connection(self, accepted: socket.socket, places: ConnectionSlots) -> None:
+    def _handle_accepted(self, accepted: socket.socket, places: ConnectionSlots) -> None:
         connection = _HostConnection(accepted)
         if not places.claim("", connection):
             accepted.close()
@@ -193,7 +192,7 @@ class MemoryHost:
                 "serve": self._serve_tools,
                 "watch": self._stream_patrol_events_to_client,
                 "run": self._run_command,
-                "page": self._serve_web_ui_until_disconnect,
+                "page": self._serve_ui,
             }.get(request.requested_service)
         ) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
@@ -262,9 +261,7 @@ class MemoryHost:
             running = run_host_command_and_report(self.run_command, settings, request.arguments, write)
             await _run_all_until_first_ends(running, reader.read(1))
 
-    async def _serve_web_ui_until_disconnect(
-        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
-    ) -> None:
+    async def _serve_ui(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write the link of the page, or the error, as one line of JSON; serve it until the client disconnects."""
         assert self.open_web_ui is not None
         settings = self._client_settings(request)

@@ -27,7 +27,7 @@ _HANGUL_JAMO_CHAR_CLASS = "\u1100-\u11ff"
 _UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
     f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO_CHAR_CLASS}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
 )
-_LONE_HAN_SIGN_PATTERN = re.compile(
+_LONE_HAN_CHAR_PATTERN = re.compile(
     f"(?<!{HAN_CHAR_PATTERN.pattern}){HAN_CHAR_PATTERN.pattern}(?!{HAN_CHAR_PATTERN.pattern})"
 )
 BIGRAM_LENGTH = 2
@@ -151,7 +151,7 @@ def _coded_bigrams_for_document(run: re.Match[str]) -> str:
     """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
     return _encode_bigrams_as_words(
-        [*_character_bigrams(signs), *(_LONE_HAN_SIGN_PATTERN.findall(signs) if len(signs) > 1 else ())]
+        [*_character_bigrams(signs), *(_LONE_HAN_CHAR_PATTERN.findall(signs) if len(signs) > 1 else ())]
     )
 
 

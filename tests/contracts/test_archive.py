@@ -130,7 +130,7 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
         entries = await ledger.archive.search_archived(scope, ArchiveQuery(terms=terms))
         assert {entry.memory.id for entry in entries} == {one.id for one in found}, (terms, scope)
     assert await ledger.archive.search_archived(shop, ArchiveQuery(terms=("invoice", "harbour"), mode="and")) == []
-    assert await ledger.short_ids.ids_of_numbers(ADA, [1, 2]) == {1: rich.id, 2: other.id}
+    assert await ledger.short_ids.memory_id_by_number(ADA, [1, 2]) == {1: rich.id, 2: other.id}
     index = await ledger.archive.archival_index(ADA)
     assert [(one.memory_id, one.short_id, one.mode) for one in index] == [
         (rich.id, "m1", "extractive"), (other.id, "m2", "abstractive"),

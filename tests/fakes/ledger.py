@@ -413,10 +413,10 @@ class InMemoryShortIds:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+    async def memory_id_by_number(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         return {one.number: one.id for one in self._store.own(scope) if one.number in numbers}
 
-    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+    async def number_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
 
     async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:

@@ -32,10 +32,10 @@ from madeleine.memory.index import CandidatePool
 from madeleine.memory.text.content_words import (
     content_words,
     identifier_mask,
-    name_number_of_each_word,
+    name_index_of_each_word,
     probably_not_name_mask,
     verb_or_adjective_mask,
-    weights_by_unspaced_run_length,
+    weight_of_each_word_from_unspaced_length,
 )
 from madeleine.memory.text.reading import AnalysedText
 
@@ -123,11 +123,11 @@ class CandidateCoverageOfNamedThings:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
             return cls(held, pool.unknown.astype(np.float32), nameless, weight, np.zeros(len(held), np.bool_))
-        numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
+        numbers = np.unique(name_index_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
         nameless = np.asarray(probably_not_name_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
-        weight = np.asarray(weights_by_unspaced_run_length(pool.words), np.float32) @ shares
+        weight = np.asarray(weight_of_each_word_from_unspaced_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
         if unknown.any():
             verbs = np.asarray(verb_or_adjective_mask(query, pool.words), np.float32) @ shares

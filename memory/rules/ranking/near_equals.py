@@ -103,7 +103,7 @@ def question_words_only_in_first(
     names = [
         word
         for stem, word in asked.items()
-        if stem not in ones and word in question.words_capitalized_inside
+        if stem not in ones and word in question.words_capitalized_inside_sentence
         if not any(_shares_long_beginning(word_of_other, word) for word_of_other in others.values())
     ]
     return [

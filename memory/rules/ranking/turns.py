@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.storing.statements import cached_comparison_form_of_text
+from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 
 ASSISTANT_NAMES = frozenset(
     {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
@@ -37,7 +37,7 @@ def is_turn_of_conversation(memory: Memory) -> bool:
     behind any name), or in an actor's first person."""
     if not memory.provenance.session_id:
         return False
-    statement, actors = cached_comparison_form_of_text(memory.scene.action), memory.scene.actors
+    statement, actors = cached_statement_for_comparison(memory.scene.action), memory.scene.actors
     if not actors:
         return bool(statement.speaker_label)
     speaker = statement.speaker_label.casefold()

@@ -15,14 +15,14 @@ MIN_STORED_CHUNK_IMPORTANCE = 0.3
 """Importance from which a chunk is stored."""
 MIN_MEAN_RARITY_OF_TECHNICAL_TEXT = 0.8
 """Mean rarity from which the words of a text are technical; see `mean_word_rarity`."""
-MIN_ABSENT_TERM_IDF = 5.3
+MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY = 5.3
 """The IDF of a word that no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller store every word
 is rare."""
 MAX_WORDS_PER_RARITY_SCORE = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
-_CODE_NAME = load_language_neutral_pattern("code_name")
+_CODE_NAME_OR_PATH_PATTERN = load_language_neutral_pattern("code_name")
 
 
 def chunk_importance(*, novelty: float, salience: float) -> float:
@@ -47,7 +47,7 @@ def chunk_salience(reading: AnalysedText, *, rarity: float) -> float:
 
     `mean_word_rarity` in [0, 1] is that of the text's words among the being's memories.
     """
-    technical = rarity >= MIN_MEAN_RARITY_OF_TECHNICAL_TEXT or bool(_CODE_NAME.search(reading.text))
+    technical = rarity >= MIN_MEAN_RARITY_OF_TECHNICAL_TEXT or bool(_CODE_NAME_OR_PATH_PATTERN.search(reading.text))
     signals = (
         reading.contains_recognised_name,
         reading.mentions_number_or_date,
@@ -57,7 +57,7 @@ def chunk_salience(reading: AnalysedText, *, rarity: float) -> float:
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 
-def words_for_rarity(text: str) -> list[str]:
+def distinct_words_for_rarity_score(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
     words = {word.low for word in AnalysedText(normalize_and_drop_apostrophes(text)).words} - ENGLISH_STOP_WORDS
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[
@@ -68,7 +68,7 @@ def words_for_rarity(text: str) -> list[str]:
 def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
     """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 without
     words, and while there are too few memories."""
-    if not idf or absent_term_idf < MIN_ABSENT_TERM_IDF:
+    if not idf or absent_term_idf < MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY:
         return 0.0
     return min(1.0, sum(idf) / len(idf) / absent_term_idf)
 
@@ -76,15 +76,19 @@ def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
 def chunk_category(reading: AnalysedText) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
-    if reading.has_min_share_of_preference_sentences:
+    if reading.is_preference_text:
         return "procedural"
     stated = [AnalysedText(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
     if sum(sentence.matches_lexicon_pattern("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
         return "working"
-    return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated) else "episodic"
+    return (
+        "semantic"
+        if sum(map(_states_fact_not_event, stated)) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated)
+        else "episodic"
+    )
 
 
-def _is_fact(sentence: AnalysedText) -> bool:
+def _states_fact_not_event(sentence: AnalysedText) -> bool:
     is_event = (
         sentence.ends_with_question_mark
         or sentence.begins_with_word_in_lexicon_lists("subjects")

@@ -43,19 +43,19 @@ MIN_SEPARATE_ATOM_TOKENS = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
 MAX_UNCUT_WORD_CHARS = 40
 """Characters after which a word that is too long may be cut."""
-LONG_SENTENCE_PIECES_PER_CHUNK = 4
+CHUNK_TO_SENTENCE_PIECE_TOKEN_RATIO = 4
 """A sentence that is too long is cut into pieces of at most a quarter of a chunk."""
 
 _CUT_IN_PARAGRAPH, _CUT_AT_LINE_END, _CUT_IN_SENTENCE = 1, 2, 3
 """Costs of a cut: inside a paragraph; after a line without a full stop, before a line that begins like a sentence;
 inside a sentence or a line. Between paragraphs a cut is free."""
 
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r"\s*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦·–]\s|\(?\d{1,3}[.)]\s|[a-zA-Z][.)]\s|\|)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s[^\n]*|[^\n]+\n\s{0,3}(?:={2,}|-{2,})|(?:[-*_]\s*){3,}")
-_INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+_LINE_PATTERN = re.compile(r"[^\n]*\n|[^\n]+")
+_CODE_FENCE_PATTERN = re.compile(r"\s*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_LIST_ITEM_OR_TABLE_ROW_PATTERN = re.compile(r"\s*(?:[-*+•‣◦·–]\s|\(?\d{1,3}[.)]\s|[a-zA-Z][.)]\s|\|)")
+_HEADING_OR_DIVIDER_PATTERN = re.compile(r"\s{0,3}#{1,6}\s[^\n]*|[^\n]+\n\s{0,3}(?:={2,}|-{2,})|(?:[-*_]\s*){3,}")
+_INDENTED_CODE_LINE_PATTERN = re.compile(r"(?: {4}|\t)\s*\S")
+_BLANK_LINE_PATTERN = re.compile(r"\n[^\S\n]*\n")
 _ZERO_WIDTH_JOINER = "\u200d"
 
 
@@ -75,7 +75,7 @@ async def split_into_chunks(
     chunks."""
     if not text:
         return []
-    uncounted = await asyncio.to_thread(split_text_into_smallest_chunk_parts, text)
+    uncounted = await asyncio.to_thread(split_text_into_uncounted_atoms, text)
     counts = await count([atom.text for atom in uncounted])
     fitting: list[TextAtom] = []
     for atom, tokens in zip(uncounted, counts, strict=True):
@@ -84,12 +84,12 @@ async def split_into_chunks(
             fitting.append(replace(atom, tokens=max(1, tokens)))
         else:
             fitting += await _pieces_of_long_atom(atom, count, limits.most)
-    chunks = await asyncio.to_thread(_joined_chunks, fitting, limits)
+    chunks = await asyncio.to_thread(_partition_into_chunk_texts, fitting, limits)
     # Some tokenizers count other tokens in a text than in its parts.
     return await _halved_until_fitting(chunks, count, limits.most)
 
 
-def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[str]:
+def _partition_into_chunk_texts(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[str]:
     return [
         "".join(atom.text for atom in chunk)
         for chunk in partition_atoms_into_chunks(join_tiny_atoms(fitting, limits), limits)
@@ -99,13 +99,13 @@ def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> lis
 # --- atoms ------------------------------------------------------------------------------------------------------
 
 
-def split_text_into_smallest_chunk_parts(text: str) -> list[TextAtom]:
+def split_text_into_uncounted_atoms(text: str) -> list[TextAtom]:
     """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
     uncounted: list[TextAtom] = []
     blocks = list(_paragraphs_and_code_blocks(text))
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
         parts = list(_atoms_of_block(block))
-        ends = _CUT_IN_PARAGRAPH if _belongs_to_next(block, following) else 0
+        ends = _CUT_IN_PARAGRAPH if _belongs_with_next_block(block, following) else 0
         uncounted += [*parts[:-1], replace(parts[-1], cut=ends)]
     return uncounted
 
@@ -115,8 +115,8 @@ def _paragraphs_and_code_blocks(text: str) -> Iterator[str]:
     block: list[str] = []
     fence = ""
     blank = False
-    for line in _LINES.findall(text):
-        mark = _FENCE.match(line)
+    for line in _LINE_PATTERN.findall(text):
+        mark = _CODE_FENCE_PATTERN.match(line)
         if fence:
             block.append(line)
             if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
@@ -134,26 +134,33 @@ def _paragraphs_and_code_blocks(text: str) -> Iterator[str]:
         yield "".join(block)
 
 
-def _belongs_to_next(block: str, following: str) -> bool:
+def _belongs_with_next_block(block: str, following: str) -> bool:
     """Whether a block is a heading, ends with a colon, or is followed by a code block without a blank line."""
     content = block.rstrip()
-    if not following or _FENCE.match(block):
+    if not following or _CODE_FENCE_PATTERN.match(block):
         return False
-    blank_line_behind = _BLANK_LINE.search(block, len(content))
-    return bool(_HEADING.fullmatch(content)) or content.endswith((":", "：")) or not blank_line_behind
+    blank_line_behind = _BLANK_LINE_PATTERN.search(block, len(content))
+    return (
+        bool(_HEADING_OR_DIVIDER_PATTERN.fullmatch(content)) or content.endswith((":", "：")) or not blank_line_behind
+    )
 
 
 def _atoms_of_block(block: str) -> Iterator[TextAtom]:
-    lines = _LINES.findall(block)
-    if _FENCE.match(block) or all(_INDENTED.match(line) for line in lines if line.strip()):
-        for code in _grouped_lines(lines, str.strip):
-            is_followed_by_blank_line = not _LINES.findall(code)[-1].strip()
+    lines = _LINE_PATTERN.findall(block)
+    if _CODE_FENCE_PATTERN.match(block) or all(
+        _INDENTED_CODE_LINE_PATTERN.match(line) for line in lines if line.strip()
+    ):
+        for code in _group_lines_at_beginnings(lines, str.strip):
+            is_followed_by_blank_line = not _LINE_PATTERN.findall(code)[-1].strip()
             yield TextAtom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
-    elif _ITEM.match(block):
-        yield from (TextAtom(item, _CUT_IN_PARAGRAPH) for item in _grouped_lines(lines, _ITEM.match))
+    elif _LIST_ITEM_OR_TABLE_ROW_PATTERN.match(block):
+        yield from (
+            TextAtom(item, _CUT_IN_PARAGRAPH)
+            for item in _group_lines_at_beginnings(lines, _LIST_ITEM_OR_TABLE_ROW_PATTERN.match)
+        )
     else:
         for sentence in split_sentences(block):
-            *rows, last = _grouped_lines(_LINES.findall(sentence), _begins_like_sentence)
+            *rows, last = _group_lines_at_beginnings(_LINE_PATTERN.findall(sentence), _begins_like_sentence)
             yield from (TextAtom(row, _CUT_AT_LINE_END) for row in rows)
             yield TextAtom(last, _CUT_IN_PARAGRAPH)
 
@@ -163,7 +170,7 @@ def _begins_like_sentence(line: str) -> bool:
     return bool(beginning) and not beginning.islower()
 
 
-def _grouped_lines(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[str]:
+def _group_lines_at_beginnings(lines: Iterable[str], begins: Callable[[str], object]) -> Iterator[str]:
     """Join lines. A line for which `begins` holds starts a new group, once the group before has text."""
     group: list[str] = []
     has_text = False
@@ -183,20 +190,20 @@ def _grouped_lines(lines: Iterable[str], begins: Callable[[str], object]) -> Ite
 async def _pieces_of_long_atom(atom: TextAtom, count: CountTokens, most: int) -> list[TextAtom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
-    longest = min(MAX_UNCUT_WORD_CHARS, max(1, most // LONG_SENTENCE_PIECES_PER_CHUNK))
+    longest = min(MAX_UNCUT_WORD_CHARS, max(1, most // CHUNK_TO_SENTENCE_PIECE_TOKEN_RATIO))
     words: list[str] = []
     lengths: list[int] = []
-    parts = await asyncio.to_thread(lambda: list(_words_with_spaces(atom.text, longest)))
+    parts = await asyncio.to_thread(lambda: list(_words_with_spaces_cut_to_length(atom.text, longest)))
     for part, length in zip(parts, await count(parts), strict=True):
         # Few characters may be many tokens.
-        smaller = [part] if length <= most else list(_words_with_spaces(part, 1))
+        smaller = [part] if length <= most else list(_words_with_spaces_cut_to_length(part, 1))
         words += smaller
         lengths += [length] if len(smaller) == 1 else await count(smaller)
     pieces: list[TextAtom] = []
     held: list[str] = []
     tokens = 0
     for word, length in zip(words, lengths, strict=True):
-        if held and tokens + length > most // LONG_SENTENCE_PIECES_PER_CHUNK:
+        if held and tokens + length > most // CHUNK_TO_SENTENCE_PIECE_TOKEN_RATIO:
             pieces.append(TextAtom("".join(held), _CUT_IN_SENTENCE, max(1, tokens)))
             held, tokens = [], 0
         held.append(word)
@@ -204,7 +211,7 @@ async def _pieces_of_long_atom(atom: TextAtom, count: CountTokens, most: int) ->
     return [*pieces, TextAtom("".join(held), atom.cut, max(1, tokens))]
 
 
-def _words_with_spaces(text: str, longest: int) -> Iterator[str]:
+def _words_with_spaces_cut_to_length(text: str, longest: int) -> Iterator[str]:
     """Yield words with the space around them, cut above `longest` characters; none is blank if `text` is not."""
     for word in re.findall(r"\s*\S+\s*", text) or [text]:
         graphemes = list(_graphemes(word)) if len(word) > longest else []
@@ -235,16 +242,16 @@ def _graphemes(text: str) -> Iterator[str]:
 async def _halved_until_fitting(chunks: Sequence[str], count: CountTokens, most: int) -> list[str]:
     fitting: list[str] = []
     for chunk, tokens in zip(chunks, await count(chunks), strict=True):
-        halves = _halves(chunk) if tokens > most else [chunk]
+        halves = _halves_of_chunk(chunk) if tokens > most else [chunk]
         fitting += halves if len(halves) == 1 else await _halved_until_fitting(halves, count, most)
     return fitting
 
 
-def _halves(chunk: str) -> list[str]:
+def _halves_of_chunk(chunk: str) -> list[str]:
     """Cut between words, or in the only word; the chunk alone if it is one character."""
-    parts = list(_words_with_spaces(chunk, MAX_UNCUT_WORD_CHARS))
+    parts = list(_words_with_spaces_cut_to_length(chunk, MAX_UNCUT_WORD_CHARS))
     if len(parts) == 1:
-        parts = list(_words_with_spaces(chunk, 1))
+        parts = list(_words_with_spaces_cut_to_length(chunk, 1))
     middle = len(parts) // 2
     return ["".join(parts[:middle]), "".join(parts[middle:])] if middle else [chunk]
 
@@ -257,16 +264,16 @@ def join_tiny_atoms(counted: Iterable[TextAtom], limits: ChunkTokenLimits) -> li
             before = joined[-2].cut if len(joined) > 1 else 0
             if before > joined[-1].cut:
                 tiny = joined.pop()
-                if not _join_to_last(joined, tiny, limits):
+                if not _try_to_join_to_last_atom(joined, tiny, limits):
                     joined.append(tiny)
-            elif _join_to_last(joined, atom, limits):
+            elif _try_to_join_to_last_atom(joined, atom, limits):
                 continue
-        if atom.cut or atom.tokens >= MIN_SEPARATE_ATOM_TOKENS or not _join_to_last(joined, atom, limits):
+        if atom.cut or atom.tokens >= MIN_SEPARATE_ATOM_TOKENS or not _try_to_join_to_last_atom(joined, atom, limits):
             joined.append(atom)
     return joined
 
 
-def _join_to_last(joined: list[TextAtom], atom: TextAtom, limits: ChunkTokenLimits) -> bool:
+def _try_to_join_to_last_atom(joined: list[TextAtom], atom: TextAtom, limits: ChunkTokenLimits) -> bool:
     """Join an atom to the last one if both are of one paragraph and within the limit. True if it was joined."""
     if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
         return False

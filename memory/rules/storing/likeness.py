@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from madeleine.memory.model import DatedAction, Memory, Scene
-from madeleine.memory.rules.storing.similar_wording import MIN_NOTED_RESEMBLANCE
+from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE_TO_LINK_MEMORIES
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
 from madeleine.memory.text.wording import WordingForComparison, have_equivalent_wording
@@ -38,7 +38,7 @@ class DuplicateThresholds:
     `resembling`: a resemblance (`similar_wording`), from which a scene is linked to the most similar memory."""
 
     same: float = 0.8
-    resembling: float = MIN_NOTED_RESEMBLANCE
+    resembling: float = MIN_RESEMBLANCE_TO_LINK_MEMORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,18 @@ def describe_difference_in_facts(text: str, other: str) -> str:
     one of them tells is no difference: a retelling may be shorter."""
     mine, theirs = AnalysedText(text, other), AnalysedText(other, text)
     kinds = {
-        "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
+        "number": (_numbers_without_leading_zeros(mine), _numbers_without_leading_zeros(theirs)),
         "day": (
             frozenset(mine.words_in_lexicon_lists("days", "months")),
             frozenset(theirs.words_in_lexicon_lists("days", "months")),
         ),
         "name": (mine.stems_of_recognised_names, theirs.stems_of_recognised_names),
-        "value": (_strong_opposites(mine), _strong_opposites(theirs)),
+        "value": (_opposite_words_except_weak(mine), _opposite_words_except_weak(theirs)),
     }
     for kind, (own, others) in kinds.items():
         if own - others and others - own:
-            return f"tells another {kind} ({_shown(own - others)}, not {_shown(others - own)})"
+            told, known = map(_up_to_three_values_as_text, (own - others, others - own))
+            return f"tells another {kind} ({told}, not {known})"
     return (
         "denies what the other says, or says what it denies"
         if mine.contains_negation != theirs.contains_negation
@@ -91,18 +92,18 @@ def describe_difference_in_facts(text: str, other: str) -> str:
     )
 
 
-def _strong_opposites(reading: AnalysedText) -> frozenset[str]:
+def _opposite_words_except_weak(reading: AnalysedText) -> frozenset[str]:
     """Without those that come and go when a sentence is put in other words (up, in, over)."""
     return frozenset(reading.words_in_lexicon_lists("opposites")) - frozenset(
         reading.words_in_lexicon_lists("weak_opposites")
     )
 
 
-def _without_leading_zeros(reading: AnalysedText) -> frozenset[str]:
+def _numbers_without_leading_zeros(reading: AnalysedText) -> frozenset[str]:
     return frozenset(value.lstrip("0") or "0" for value in reading.canonical_number_texts)
 
 
-def _shown(values: frozenset[str]) -> str:
+def _up_to_three_values_as_text(values: frozenset[str]) -> str:
     return ", ".join(sorted(values)[:3])
 
 
@@ -116,27 +117,27 @@ def new_memory_tells_nothing_beyond_old(new: Memory, old: Memory) -> bool:
     """
     return (
         (new.category == old.category or new.category != "procedural")
-        and not _tells_more(new.scene, old.scene)
-        and _have_equivalent_wording(new.scene.action, old.scene.action)
+        and not _new_scene_adds_details(new.scene, old.scene)
+        and _have_equivalent_wording_or_same_if_long(new.scene.action, old.scene.action)
     )
 
 
-def _have_equivalent_wording(new: str, old: str) -> bool:
+def _have_equivalent_wording_or_same_if_long(new: str, old: str) -> bool:
     """Of long texts every word has to be the same: in doubt both are kept."""
     is_long = max(len(new), len(old)) > MAX_WORD_ALIGNED_TEXT_CHARS
     return (not is_long or differ_only_in_case_or_punctuation(new, old)) and have_equivalent_wording(new, old)
 
 
-def _tells_more(new: Scene, old: Scene) -> bool:
-    actors, known_actors = _folded(new.actors), _folded(old.actors)
+def _new_scene_adds_details(new: Scene, old: Scene) -> bool:
+    actors, known_actors = _comparison_keys_of_texts(new.actors), _comparison_keys_of_texts(old.actors)
     return not (
         actors in (set(), known_actors)
-        and _folded([new.setting]) <= _folded([old.setting, ""])
-        and _folded(new.dialogue) <= _folded(old.dialogue)
-        and _folded(new.sensory) <= _folded(old.sensory)
+        and _comparison_keys_of_texts([new.setting]) <= _comparison_keys_of_texts([old.setting, ""])
+        and _comparison_keys_of_texts(new.dialogue) <= _comparison_keys_of_texts(old.dialogue)
+        and _comparison_keys_of_texts(new.sensory) <= _comparison_keys_of_texts(old.sensory)
         and {item for item in new.when if isinstance(item, DatedAction)} <= set(old.when)
     )
 
 
-def _folded(texts: Iterable[str]) -> set[str]:
+def _comparison_keys_of_texts(texts: Iterable[str]) -> set[str]:
     return {WordingForComparison(text).comparison_key for text in texts}

@@ -30,10 +30,16 @@ MIN_PARAPHRASE_WORD_SHARE = 0.75
 MIN_REPEATED_STATEMENT_WORDS = 3
 """Fewer words occur in many memories by chance: they count only if they are all that a memory says."""
 
-_TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALLED_TEXT_TAG_NAMES)})\b[^<>]{{0,200}}>", re.I)
-_TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALLED_TEXT_TAG_NAMES}
-_PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in MEMORY_CATEGORIES)})\] .*$", re.M)
-_TOOL_ANSWER_KEYS = (
+_RECALLED_TEXT_OPENING_TAG_PATTERN = re.compile(
+    rf"<\s{{0,3}}({'|'.join(RECALLED_TEXT_TAG_NAMES)})\b[^<>]{{0,200}}>", re.I
+)
+_CLOSING_TAG_PATTERN_BY_NAME = {
+    name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALLED_TEXT_TAG_NAMES
+}
+_MEMORY_LINE_OF_PROMPT_PATTERN = re.compile(
+    rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in MEMORY_CATEGORIES)})\] .*$", re.M
+)
+_KEY_SETS_OF_OWN_TOOL_ANSWERS = (
     {"id", "text", "when", "score"},
     {"id", "text", "when", "source"},
     {"provenance", "id"},
@@ -42,20 +48,20 @@ _TOOL_ANSWER_KEYS = (
 )
 """Keys that occur together in the answers of our own tools, of earlier versions too, at any depth. A memory is also
 known by its short id beside a date."""
-_SHORT_MEMORY_ID = re.compile(r"m[1-9]\d{0,9}")
-_JSON_OPENING = re.compile(r"[{\[]")
-_MAX_JSON_OBJECTS = 50
+_SHORT_MEMORY_ID_PATTERN = re.compile(r"m[1-9]\d{0,9}")
+_JSON_OPENING_BRACKET_PATTERN = re.compile(r"[{\[]")
+_MAX_JSON_BEGINNINGS_TRIED = 50
 """Beginnings of JSON that are tried in one text."""
 
-_FRAGMENT_BREAK = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
+_RECALL_FRAGMENT_OR_LINE_BREAK_PATTERN = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
 """Between the fragments of a recall, and between lines."""
-_WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
-FRAMING_LEXICON_LISTS = ("reporting", "function_words")
+_INFLECTION_ENDING_PATTERN = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
+REPORTING_AND_FUNCTION_WORD_LISTS = ("reporting", "function_words")
 """Of a lexicon: words that only say that somebody speaks, remembers or is meant; they make no sentence a new one."""
-_PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAMING_LEXICON_LISTS)
+_LEXICON_LISTS_VARIABLE_IN_PARAPHRASE = ("persons", "weak_opposites", *REPORTING_AND_FUNCTION_WORD_LISTS)
 """Words that change when a sentence is put in other words."""
-_HANGUL = re.compile(r"[\uac00-\ud7af]")
-_ANY_WORD = re.compile(r"\w+")
+_HANGUL_SYLLABLE_PATTERN = re.compile(r"[\uac00-\ud7af]")
+_ANY_WORD_PATTERN = re.compile(r"\w+")
 
 
 class StatementForRepetitionCheck:
@@ -65,7 +71,7 @@ class StatementForRepetitionCheck:
     def __init__(self, text: str, about: str = "") -> None:
         self.text = text
         self.reading = AnalysedText(text)
-        self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+        self.plain = " ".join(_ANY_WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).casefold()))
         self.stems = stems_of_content_words(text)
         self.numbers = frozenset(self.reading.numbers)
         self._about = AnalysedText(about)
@@ -85,19 +91,19 @@ class StatementForRepetitionCheck:
         opening = [word.stem for word in self.reading.words[:1] if word.is_capitalised]
         return (
             (extract_numbers_names_and_fact_words(self.reading).names | frozenset(opening))
-            - _listed(self.reading, *FRAMING_LEXICON_LISTS)
+            - _words_in_lexicon_lists(self.reading, *REPORTING_AND_FUNCTION_WORD_LISTS)
             - ENGLISH_STOP_WORDS
         )
 
     @cached_property
     def amount_day_and_negation_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(self.reading.words_in_lexicon_lists(*FACT_LEXICON_LIST_NAMES)) - _listed(
-            self.reading, *_PARAPHRASE_LISTS
+        return frozenset(self.reading.words_in_lexicon_lists(*FACT_LEXICON_LIST_NAMES)) - _words_in_lexicon_lists(
+            self.reading, *_LEXICON_LISTS_VARIABLE_IN_PARAPHRASE
         )
 
     @cached_property
-    def content_keys_in_caseless_scripts(self) -> frozenset[str]:
+    def caseless_script_fragments(self) -> frozenset[str]:
         return content_fragments_in_caseless_scripts(self.text)
 
     @cached_property
@@ -108,23 +114,27 @@ class StatementForRepetitionCheck:
     def significant_word_stems(self) -> tuple[str, ...]:
         """Numbers and words in order, without their endings, and without those that only say who speaks or is meant; of
         scripts without case every sign."""
-        optional = _listed(self.reading, "persons", "roles", "reporting")
+        optional = _words_in_lexicon_lists(self.reading, "persons", "roles", "reporting")
         parts: list[str] = []
-        for token in WordingForComparison(_without_framing(self.text)).tokens_without_fillers:
+        for token in WordingForComparison(_without_unspaced_reporting_phrases(self.text)).tokens_without_fillers:
             if not token.is_number and token.form.upper() == token.form.lower():
                 parts += token.form
             elif token.name or token.form not in optional:
-                parts.append(_WORD_ENDING.sub("", token.form))
+                parts.append(_INFLECTION_ENDING_PATTERN.sub("", token.form))
         return tuple(parts)
 
     @cached_property
     def character_pairs_in_caseless_scripts(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
-        caseless = (word.text for word in AnalysedText(_without_framing(self.text)).words if word.is_in_caseless_script)
+        caseless = (
+            word.text
+            for word in AnalysedText(_without_unspaced_reporting_phrases(self.text)).words
+            if word.is_in_caseless_script
+        )
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
 
-def _listed(reading: AnalysedText, *lists: str) -> frozenset[str]:
+def _words_in_lexicon_lists(reading: AnalysedText, *lists: str) -> frozenset[str]:
     return frozenset(reading.words_in_lexicon_lists(*lists))
 
 
@@ -146,17 +156,17 @@ def statements_of_memory(memory: Memory) -> tuple[StatementForRepetitionCheck, .
 def without_recalled_text(text: str) -> str:
     """The text without what is marked as recalled: between our tags, lines of a prompt block, answers of our tools. An
     opening tag that nothing closes marks its own line."""
-    return _PROMPT_LINE.sub("", _without_answers(_without_blocks(text))).strip()
+    return _MEMORY_LINE_OF_PROMPT_PATTERN.sub("", _without_json_tool_answers(_without_tagged_blocks(text))).strip()
 
 
-def _without_blocks(text: str) -> str:
+def _without_tagged_blocks(text: str) -> str:
     kept: list[str] = []
     at = 0
     unclosed: set[str] = set()
-    while opening := _TAG_OPENING.search(text, at):
+    while opening := _RECALLED_TEXT_OPENING_TAG_PATTERN.search(text, at):
         kept.append(text[at : opening.start()])
         name = opening[1].lower()
-        closing = None if name in unclosed else _TAG_CLOSINGS[name].search(text, opening.end())
+        closing = None if name in unclosed else _CLOSING_TAG_PATTERN_BY_NAME[name].search(text, opening.end())
         if closing is None:
             unclosed.add(name)
             end = text.find("\n", opening.end())
@@ -166,30 +176,32 @@ def _without_blocks(text: str) -> str:
     return "".join((*kept, text[at:]))
 
 
-def _without_answers(text: str) -> str:
+def _without_json_tool_answers(text: str) -> str:
     kept: list[str] = []
     at = 0
-    for _ in range(_MAX_JSON_OBJECTS):
-        opening = _JSON_OPENING.search(text, at)
+    for _ in range(_MAX_JSON_BEGINNINGS_TRIED):
+        opening = _JSON_OPENING_BRACKET_PATTERN.search(text, at)
         if opening is None:
             break
         try:
             value, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):
             value, end = None, opening.end()
-        kept.append(text[at : opening.start() if _is_own_answer(value) else end])
+        kept.append(text[at : opening.start() if _contains_own_tool_answer(value) else end])
         at = end
     return "".join((*kept, text[at:]))
 
 
-def _is_own_answer(value: Any, depth: int = 4) -> bool:
+def _contains_own_tool_answer(value: Any, depth: int = 4) -> bool:
     if isinstance(value, dict):
         return (
-            any(keys <= value.keys() for keys in _TOOL_ANSWER_KEYS)
-            or ("when" in value and bool(_SHORT_MEMORY_ID.fullmatch(str(value.get("id")))))
-            or (depth > 0 and any(_is_own_answer(part, depth - 1) for part in value.values()))
+            any(keys <= value.keys() for keys in _KEY_SETS_OF_OWN_TOOL_ANSWERS)
+            or ("when" in value and bool(_SHORT_MEMORY_ID_PATTERN.fullmatch(str(value.get("id")))))
+            or (depth > 0 and any(_contains_own_tool_answer(part, depth - 1) for part in value.values()))
         )
-    return isinstance(value, list) and depth > 0 and any(_is_own_answer(part, depth - 1) for part in value[:20])
+    return (
+        isinstance(value, list) and depth > 0 and any(_contains_own_tool_answer(part, depth - 1) for part in value[:20])
+    )
 
 
 # --- words ------------------------------------------------------------------------------------------------------
@@ -197,7 +209,9 @@ def _is_own_answer(value: Any, depth: int = 4) -> bool:
 
 def split_into_sentences_and_lines(text: str) -> list[str]:
     """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
-    pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in split_sentences(line))
+    pieces = (
+        sentence for line in _RECALL_FRAGMENT_OR_LINE_BREAK_PATTERN.split(text) for sentence in split_sentences(line)
+    )
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
@@ -216,7 +230,9 @@ def without_quotes_from_memory(
     said = split_into_sentences_and_lines(unmarked_text)
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
     quotes = {
-        piece for piece in dict.fromkeys(said) if _is_echo(StatementForRepetitionCheck(piece), known, speakers, share)
+        piece
+        for piece in dict.fromkeys(said)
+        if _repeats_any_known_statement(StatementForRepetitionCheck(piece), known, speakers, share)
     }
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if AnalysedText(piece).matches_lexicon_pattern("recalls")}
@@ -233,7 +249,7 @@ def repeats_known_text(
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
     said = [StatementForRepetitionCheck(piece) for piece in split_into_sentences_and_lines(text)]
-    return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
+    return bool(said) and all(_repeats_any_known_statement(piece, known, speakers, share) for piece in said)
 
 
 def person_restates_known_text(
@@ -255,9 +271,9 @@ def _restates_statement(
     said: StatementForRepetitionCheck, one: StatementForRepetitionCheck, speakers: Collection[str]
 ) -> bool:
     if not (
-        _is_echo(said, [one], speakers, 1.0)
+        _repeats_any_known_statement(said, [one], speakers, 1.0)
         and one.names <= said.words_including_context
-        and _is_told_in_order(said, one, speakers)
+        and _words_stand_in_same_order(said, one, speakers)
     ):
         return False
     return len(
@@ -265,7 +281,7 @@ def _restates_statement(
     ) >= MIN_PARAPHRASE_WORD_SHARE * len(said.character_pairs_in_caseless_scripts)
 
 
-def _is_told_in_order(
+def _words_stand_in_same_order(
     said: StatementForRepetitionCheck, one: StatementForRepetitionCheck, speakers: Collection[str]
 ) -> bool:
     """Its words, the speakers' names aside, stand in the other in the same order: who trains whom, from what to what
@@ -275,7 +291,7 @@ def _is_told_in_order(
     return all(word in rest for word in said.significant_word_stems if word not in spoken_names)
 
 
-def _is_echo(
+def _repeats_any_known_statement(
     said: StatementForRepetitionCheck,
     known: Iterable[StatementForRepetitionCheck],
     speakers: Collection[str],
@@ -304,7 +320,7 @@ def _adds_no_fact(said: StatementForRepetitionCheck, one: StatementForRepetition
         and said.names <= one.words_including_context | speakers.words_and_parts_before_apostrophe
         and said.amount_day_and_negation_words <= one.words_including_context
         and said.reading.contains_negation == one.reading.contains_negation
-        and said.content_keys_in_caseless_scripts
+        and said.caseless_script_fragments
         <= one.caseless_script_fragments_with_context
         | content_fragments_in_caseless_scripts(speakers.text, single=True)
     )
@@ -312,10 +328,12 @@ def _adds_no_fact(said: StatementForRepetitionCheck, one: StatementForRepetition
 
 def stems_of_content_words(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
-    reading = AnalysedText(_without_framing(text))
-    frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
+    reading = AnalysedText(_without_unspaced_reporting_phrases(text))
+    frame = _words_in_lexicon_lists(reading, *REPORTING_AND_FUNCTION_WORD_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.is_in_caseless_script and word.stem not in frame)
-    return frozenset(_WORD_ENDING.sub("", word) for word in words) | content_fragments_in_caseless_scripts(text)
+    return frozenset(
+        _INFLECTION_ENDING_PATTERN.sub("", word) for word in words
+    ) | content_fragments_in_caseless_scripts(text)
 
 
 def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) -> frozenset[str]:
@@ -324,9 +342,13 @@ def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) ->
     if text.isascii():
         return frozenset()
     parts: set[str] = set()
-    for word in (word.text for word in AnalysedText(_without_framing(text)).words if word.is_in_caseless_script):
+    for word in (
+        word.text
+        for word in AnalysedText(_without_unspaced_reporting_phrases(text)).words
+        if word.is_in_caseless_script
+    ):
         if not HAN_OR_KANA_CHAR_PATTERN.search(word):
-            parts.add(word[: 2 if _HANGUL.match(word) else 4])
+            parts.add(word[: 2 if _HANGUL_SYLLABLE_PATTERN.match(word) else 4])
             continue
         for run in HIRAGANA_RUN_PATTERN.split(word):
             parts.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
@@ -334,7 +356,7 @@ def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) ->
     return frozenset(parts)
 
 
-def _without_framing(text: str) -> str:
+def _without_unspaced_reporting_phrases(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
     return text if text.isascii() else text_without_lexicon_pattern(text, "framing", lexicons_for_script_of_text(text))

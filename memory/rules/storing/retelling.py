@@ -30,7 +30,7 @@ from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.text.wording import have_equivalent_wording
 
-MAX_RETELLINGS_PER_MEMORY = 20
+MAX_RETOLD_ENTRIES_PER_MEMORY = 20
 """Entries of `Memory.retold`. What would need one more is stored beside the memory."""
 MAX_MERGED_LESSON_CHARS = 1_000
 """Of the lessons of all tellings together."""
@@ -100,11 +100,11 @@ def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
         importance=max(memory.importance, told.importance or 0.0),
         pinned=memory.pinned or told.pinned,
         themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *told.themes))),
-        lesson=_lesson_with(memory.lesson, told.lesson),
+        lesson=_lesson_with_new_one_appended(memory.lesson, told.lesson),
         emotions=emotions[:MAX_EMOTION_LABELS],
         emotion=memory.emotion or told.emotion,
-        retold=(*memory.retold, *_added_entries(memory, told)),
-        **_plan_told(memory, told),
+        retold=(*memory.retold, *_new_retold_entries(memory, told)),
+        **_future_supersession_fields_of_retelling(memory, told),
     )
 
 
@@ -129,7 +129,7 @@ def can_future_draft_retell_memory(memory: Memory, draft: Memory) -> bool:
     return (stated is not None and stated == draft.valid_from) or is_in_future(memory.happened_at, draft.created_at)
 
 
-def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:
+def _future_supersession_fields_of_retelling(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:
     """The fields of a memory that is said to take the place of another one only now, when it is told again."""
     if told.may_supersede is None or memory.valid_from is not None or memory.truth != "current":
         return {}
@@ -182,30 +182,30 @@ def memory_without_retelling(memory: Memory, added: RetellingAdditions) -> Memor
 def has_room_for_retelling(memory: Memory, told: MemoryRetelling) -> bool:
     """Whether all that the telling adds fits beside the memory."""
     after = memory_after_retelling(memory, told)
-    return len(after.retold) <= MAX_RETELLINGS_PER_MEMORY and len(after.lesson) <= max(
+    return len(after.retold) <= MAX_RETOLD_ENTRIES_PER_MEMORY and len(after.lesson) <= max(
         MAX_MERGED_LESSON_CHARS, len(memory.lesson)
     )
 
 
-def _lesson_with(lesson: str, new: str) -> str:
+def _lesson_with_new_one_appended(lesson: str, new: str) -> str:
     """Both, one a line, unless the lesson says it already."""
     known = lesson.splitlines()
     return lesson if not new or any(have_equivalent_wording(new, line) for line in known) else "\n".join((*known, new))
 
 
-def _added_entries(memory: Memory, told: MemoryRetelling) -> list[TextOrDatedAction]:
+def _new_retold_entries(memory: Memory, told: MemoryRetelling) -> list[TextOrDatedAction]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
     is_known = not told.feeling or any(have_equivalent_wording(told.feeling, feeling) for feeling in feelings)
     labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTION_LABELS]]
-    days = _event_days(memory, told)
+    days = _new_event_days_of_retelling(memory, told)
     if felt := "; ".join((*([] if is_known else [told.feeling]), *(one for one in labels if one not in feelings))):
         first, *days = days or [*told.days, told.at.date().isoformat()][:1]
         return [DatedAction(first, felt), *days]
     return list(days)
 
 
-def _event_days(memory: Memory, told: MemoryRetelling) -> list[str]:
+def _new_event_days_of_retelling(memory: Memory, told: MemoryRetelling) -> list[str]:
     """Days of the telling on which the memory is not yet known to have happened. One that names no day, but tells of
     `yesterday`, is told of another day by being told on one."""
     if memory.category in NON_EVENT_CATEGORIES:

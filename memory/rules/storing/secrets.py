@@ -25,54 +25,54 @@ from madeleine.memory.text.lexicon import load_language_neutral_pattern, load_le
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_TOKEN_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9A-Fa-f]{2}))"
+_TOKEN_START_REGEX = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9A-Fa-f]{2}))"
 
-_FORMATS = tomllib.loads(Path(__file__).with_name("token_formats.toml").read_text("utf-8"))
-SECRET_TOKEN_PATTERNS: Mapping[str, str] = {
-    kind: re.sub(r"\s", "", "|".join(formats)) for kind, formats in _FORMATS.items()
+_TOKEN_FORMATS_BY_KIND = tomllib.loads(Path(__file__).with_name("token_formats.toml").read_text("utf-8"))
+SECRET_TOKEN_PATTERN_BY_KIND: Mapping[str, str] = {
+    kind: re.sub(r"\s", "", "|".join(formats)) for kind, formats in _TOKEN_FORMATS_BY_KIND.items()
 }
-"""Kind → pattern of tokens with an unmistakable form, each behind `_TOKEN_START`."""
+"""Kind → pattern of tokens with an unmistakable form, each behind `_TOKEN_START_REGEX`."""
 
 
-def _header_words(entry: str, *, spaced: bool) -> str:
+def _regex_of_lexicon_header_words(entry: str, *, spaced: bool) -> str:
     """The words of this entry of the languages that are written with spaces, or without, as a regular expression."""
     headers = (header for header in load_lexicon_headers().values() if header.get("spaced", True) is spaced)
     return "|".join(re.escape(word) for header in headers for word in header[entry].split("|"))
 
 
-_PRIVATE_KEY = load_language_neutral_pattern("private_key")
-_PRIVATE_KEY_END = load_language_neutral_pattern("private_key_end")
-_PRIVATE_KEY_LINE = re.compile(r"[\s>#|*\"'+]*+[A-Za-z0-9+/=]{16,128}+\s*+")
-_URL_PASSWORD = load_language_neutral_pattern("url_password")
-_PASSWORD_PLACEHOLDER = load_language_neutral_pattern("password_placeholder")
-_AUTHORIZATION = load_language_neutral_pattern("authorization")
-_BEARER = load_language_neutral_pattern("bearer")
-_COOKIES = load_language_neutral_pattern("cookies")
-_COOKIE_VALUE = load_language_neutral_pattern("cookie_value")
-_LOGIN_IN_COMMAND = load_language_neutral_pattern("login_in_command")
-_PASSWORD_WORDS = [word for header in load_lexicon_headers().values() for word in header["passwords"].split("|")]
+_PRIVATE_KEY_PATTERN = load_language_neutral_pattern("private_key")
+_PRIVATE_KEY_END_PATTERN = load_language_neutral_pattern("private_key_end")
+_PRIVATE_KEY_LINE_PATTERN = re.compile(r"[\s>#|*\"'+]*+[A-Za-z0-9+/=]{16,128}+\s*+")
+_URL_PASSWORD_PATTERN = load_language_neutral_pattern("url_password")
+_PASSWORD_PLACEHOLDER_PATTERN = load_language_neutral_pattern("password_placeholder")
+_AUTHORIZATION_HEADER_PATTERN = load_language_neutral_pattern("authorization")
+_BEARER_TOKEN_PATTERN = load_language_neutral_pattern("bearer")
+_COOKIE_HEADER_PATTERN = load_language_neutral_pattern("cookies")
+_COOKIE_VALUE_PATTERN = load_language_neutral_pattern("cookie_value")
+_PASSWORD_IN_COMMAND_PATTERN = load_language_neutral_pattern("login_in_command")
+_WORDS_FOR_PASSWORD = [word for header in load_lexicon_headers().values() for word in header["passwords"].split("|")]
 NAMED_SECRET_PATTERN = load_language_neutral_pattern(
     "named_secret",
-    initials="".join(sorted({word[0] for word in _PASSWORD_WORDS})),
-    passwords=_header_words("passwords", spaced=True),
-    joined=_header_words("passwords", spaced=False),
-    links=_header_words("password_links", spaced=True),
-    joined_links=_header_words("password_links", spaced=False),
+    initials="".join(sorted({word[0] for word in _WORDS_FOR_PASSWORD})),
+    passwords=_regex_of_lexicon_header_words("passwords", spaced=True),
+    joined=_regex_of_lexicon_header_words("passwords", spaced=False),
+    links=_regex_of_lexicon_header_words("password_links", spaced=True),
+    joined_links=_regex_of_lexicon_header_words("password_links", spaced=False),
 )
-_SHORT_PASSWORD_NAMES = ("pass", "pw", "psw", "passw")
+_AMBIGUOUS_PASSWORD_NAMES = ("pass", "pw", "psw", "passw")
 """Also words of other meanings: these need a sign before the value."""
-_OTHER_SECRET_NAME = re.compile(r"key$|secret|token|credential|sig|code$|^sess", re.I)
-_SECRET_NAMES = (
+_NON_PASSWORD_SECRET_NAME_PATTERN = re.compile(r"key$|secret|token|credential|sig|code$|^sess", re.I)
+_SECRET_NAME_PARTS = (
     *("pass", "pwd", "pw", "psw", "key", "secret", "token", "credential", "sig", "code=", "sess"),
-    *_PASSWORD_WORDS,
+    *_WORDS_FOR_PASSWORD,
 )
 """Every name that `NAMED_SECRET_PATTERN` matches contains one of them."""
-_ENDS_A_SENTENCE = ".,:;!?)]}"
-_REDACTION_MARK = "[redacted: "
-_PLACEHOLDER = load_language_neutral_pattern("secret_placeholder")
-_PATH_BEGINNING = re.compile(r"[/~.]|[A-Za-z]:")
+_TRAILING_PUNCTUATION = ".,:;!?)]}"
+_REDACTION_MARK_BEGINNING = "[redacted: "
+_SECRET_PLACEHOLDER_PATTERN = load_language_neutral_pattern("secret_placeholder")
+_PATH_BEGINNING_PATTERN = re.compile(r"[/~.]|[A-Za-z]:")
 """The beginning of a path, the value of the other `pwd` (working directory)."""
-_CODE_SIGN = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
+_CODE_SYNTAX_PATTERN = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ def redact_secrets(text: str) -> RedactedText:
 
     def mark(kind: str) -> str:
         found[kind] += 1
-        return f"{_REDACTION_MARK}{kind}]"
+        return f"{_REDACTION_MARK_BEGINNING}{kind}]"
 
     def token(match: re.Match[str]) -> str:
-        groups = zip(SECRET_TOKEN_PATTERNS, match.groups(), strict=True)
+        groups = zip(SECRET_TOKEN_PATTERN_BY_KIND, match.groups(), strict=True)
         kind = next(kind for kind, group in groups if group is not None)
         # A name in a program may begin as a key does.
         body = match[0]
@@ -109,72 +109,84 @@ def redact_secrets(text: str) -> RedactedText:
 
     def authorization(match: re.Match[str]) -> str:
         stays, scheme, value = match.groups()
-        is_secret = _has_letters_and_digits(value) or (scheme and len(value) >= 16)
+        is_secret = _mixes_letters_and_digits_like_secret(value) or (scheme and len(value) >= 16)
         return stays + mark("authorization") if is_secret else match[0]
 
     def url(match: re.Match[str]) -> str:
-        is_placeholder = _PLACEHOLDER.match(match[2]) or _PASSWORD_PLACEHOLDER.fullmatch(match[2])
+        is_placeholder = _SECRET_PLACEHOLDER_PATTERN.match(match[2]) or _PASSWORD_PLACEHOLDER_PATTERN.fullmatch(
+            match[2]
+        )
         return match[0] if is_placeholder else match[1] + mark("password")
 
     def bearer(match: re.Match[str]) -> str:
-        return authorization(match) if _has_letters_and_digits(match[3]) else match[0]
+        return authorization(match) if _mixes_letters_and_digits_like_secret(match[3]) else match[0]
 
     def command(match: re.Match[str]) -> str:
         stays, secret = (group for group in match.groups() if group is not None)
-        sure = match.lastindex in (4, 6) or _has_letters_and_digits(secret) or (match.lastindex == 2 and "curl" in low)
-        return stays + mark("password") if sure and not _PLACEHOLDER.match(secret) else match[0]
+        sure = (
+            match.lastindex in (4, 6)
+            or _mixes_letters_and_digits_like_secret(secret)
+            or (match.lastindex == 2 and "curl" in low)
+        )
+        return stays + mark("password") if sure and not _SECRET_PLACEHOLDER_PATTERN.match(secret) else match[0]
 
     def cookies(match: re.Match[str]) -> str:
-        return _COOKIE_VALUE.sub(lambda _: mark("cookie"), match[0])
+        return _COOKIE_VALUE_PATTERN.sub(lambda _: mark("cookie"), match[0])
 
     low = text.lower()
     if "private" in low:
-        text = _PRIVATE_KEY.sub(lambda _: mark("private key"), text)
-        text = _without_ends_of_private_keys(text, mark)
-    text = _ANY_TOKEN.sub(token, text)
+        text = _PRIVATE_KEY_PATTERN.sub(lambda _: mark("private key"), text)
+        text = _redact_private_keys_without_beginning(text, mark)
+    text = _ANY_SECRET_TOKEN_PATTERN.sub(token, text)
     if "://" in low:
-        text = _URL_PASSWORD.sub(url, text)
+        text = _URL_PASSWORD_PATTERN.sub(url, text)
     if "authorization" in low or "bearer" in low:
-        text = _BEARER.sub(bearer, _AUTHORIZATION.sub(authorization, text))
+        text = _BEARER_TOKEN_PATTERN.sub(bearer, _AUTHORIZATION_HEADER_PATTERN.sub(authorization, text))
     if "cookie" in low:
-        text = _COOKIES.sub(cookies, text)
-    if any(name in low for name in _SECRET_NAMES):
-        text = _without_named_secrets(text, mark)
+        text = _COOKIE_HEADER_PATTERN.sub(cookies, text)
+    if any(name in low for name in _SECRET_NAME_PARTS):
+        text = _redact_named_secrets(text, mark)
     if "-" in low or "login" in low:
-        text = _LOGIN_IN_COMMAND.sub(command, text)
+        text = _PASSWORD_IN_COMMAND_PATTERN.sub(command, text)
     return RedactedText(text, dict(found))
 
 
-def _without_ends_of_private_keys(text: str, mark: Callable[[str], str]) -> str:
+def _redact_private_keys_without_beginning(text: str, mark: Callable[[str], str]) -> str:
     """Without keys whose beginning is cut off: the lines of base64 before the last line of a key's armour."""
     parts: list[str] = []
     done = last_end = 0
-    for end in _PRIVATE_KEY_END.finditer(text):
+    for end in _PRIVATE_KEY_END_PATTERN.finditer(text):
         lines = text[last_end : end.start()].splitlines(keepends=True)
         count = 0
-        while count < len(lines) and _is_key_line(lines[-1 - count], is_last=not count):
+        while count < len(lines) and _is_private_key_line(lines[-1 - count], is_last=not count):
             count += 1
         key_start = end.start() - sum(map(len, lines[len(lines) - count :]))
-        if any(map(_PRIVATE_KEY_LINE.fullmatch, lines[len(lines) - count :])):
+        if any(map(_PRIVATE_KEY_LINE_PATTERN.fullmatch, lines[len(lines) - count :])):
             parts += text[done:key_start], mark("private key")
             done = end.end()
         last_end = end.end()
     return "".join(parts) + text[done:]
 
 
-def _is_key_line(line: str, *, is_last: bool) -> bool:
-    return bool(_PRIVATE_KEY_LINE.fullmatch(line)) or (is_last and not line.strip(" \t>#|*\"'+"))
+def _is_private_key_line(line: str, *, is_last: bool) -> bool:
+    return bool(_PRIVATE_KEY_LINE_PATTERN.fullmatch(line)) or (is_last and not line.strip(" \t>#|*\"'+"))
 
 
-def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
+def _redact_named_secrets(text: str, mark: Callable[[str], str]) -> str:
     parts: list[str] = []
     done = at = 0
     while match := NAMED_SECRET_PATTERN.search(text, at):
         name, joint, quote, quoted, bare = match.groups()
-        value = quoted if quote else bare.rstrip(_ENDS_A_SENTENCE) or bare
+        value = quoted if quote else bare.rstrip(_TRAILING_PUNCTUATION) or bare
         at = match.end(2)
         if is_value_of_named_secret(name, joint, value, quoted=bool(quote)):
-            kind = "password" if not _OTHER_SECRET_NAME.search(name) else "token" if "oken" in name else "secret"
+            kind = (
+                "password"
+                if not _NON_PASSWORD_SECRET_NAME_PATTERN.search(name)
+                else "token"
+                if "oken" in name
+                else "secret"
+            )
             start = match.start(4 if quote else 5)
             parts += text[done:start], mark(kind)
             done = at = start + len(value)
@@ -186,31 +198,36 @@ def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool)
     name, sign = name.lower(), joint.strip().lower()
     has_signs = any(char.isdigit() for char in value) and not value.replace("_", "").replace("-", "").isalnum()
     is_named_after = name in value.lower() and not (quoted and has_signs)
-    if " " in value or _PLACEHOLDER.match(value) or is_named_after or (_CODE_SIGN.search(value) and not quoted):
+    if (
+        " " in value
+        or _SECRET_PLACEHOLDER_PATTERN.match(value)
+        or is_named_after
+        or (_CODE_SYNTAX_PATTERN.search(value) and not quoted)
+    ):
         return False
-    if _OTHER_SECRET_NAME.search(name):
-        return len(value) >= 12 and _has_letters_and_digits(value)
-    if _PASSWORD_PLACEHOLDER.fullmatch(value) or (name == "pwd" and _PATH_BEGINNING.match(value)):
+    if _NON_PASSWORD_SECRET_NAME_PATTERN.search(name):
+        return len(value) >= 12 and _mixes_letters_and_digits_like_secret(value)
+    if _PASSWORD_PLACEHOLDER_PATTERN.fullmatch(value) or (name == "pwd" and _PATH_BEGINNING_PATTERN.match(value)):
         return False
-    if name in _SHORT_PASSWORD_NAMES and any(char.isalpha() for char in sign.replace("value", "")):
+    if name in _AMBIGUOUS_PASSWORD_NAMES and any(char.isalpha() for char in sign.replace("value", "")):
         return False
     is_assigned = sign in ("=", "%3d", ">") or sign.endswith("value=")
     if is_assigned and (quoted or sign != "=" or joint == "="):
         return len(value) >= 4
     if value.isdigit() and sign in (":", "=", ":="):
         return len(value) >= 6
-    return len(value) >= 6 and _has_letters_and_digits(value)
+    return len(value) >= 6 and _mixes_letters_and_digits_like_secret(value)
 
 
-def _has_letters_and_digits(value: str) -> bool:
+def _mixes_letters_and_digits_like_secret(value: str) -> bool:
     """Letters and digits, and not a word with a number (`8-character`, `sha-256`)."""
     if not (max(value, default="") < "\u0250" and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
         return False
     return not re.fullmatch(r"[0-9.]+-?[a-z]+|[a-z]+-[0-9]+", value, re.I) or len(value) >= 20
 
 
-_ANY_TOKEN = re.compile(
-    _TOKEN_START + "(?:" + "|".join(f"({pattern})" for pattern in SECRET_TOKEN_PATTERNS.values()) + ")"
+_ANY_SECRET_TOKEN_PATTERN = re.compile(
+    _TOKEN_START_REGEX + "(?:" + "|".join(f"({pattern})" for pattern in SECRET_TOKEN_PATTERN_BY_KIND.values()) + ")"
 )
 
 
@@ -237,17 +254,17 @@ class CountingRedactor:
 
     def redact_fields(self, record: RecordT, *names: str) -> RecordT:
         """A copy of the dataclass with these fields redacted: texts and tuples of texts. None stays."""
-        return replace(record, **{name: self._value(getattr(record, name)) for name in names})
+        return replace(record, **{name: self._redact_field_value(getattr(record, name)) for name in names})
 
     def redact_scene(self, scene: Scene) -> Scene:
         return self.redact_fields(scene, "action", "actors", "when", "setting", "dialogue", "sensory")
 
-    def _value(self, value: Any) -> Any:
+    def _redact_field_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, DatedAction):
             return self.redact_fields(value, "date", "action")
-        return None if value is None else tuple(map(self._value, value))
+        return None if value is None else tuple(map(self._redact_field_value, value))
 
     def redact_json(self, value: Any) -> Any:
         """JSON with every text redacted, names too. A text may be a secret by its name alone."""
@@ -256,10 +273,10 @@ class CountingRedactor:
         if isinstance(value, list):
             return [self.redact_json(part) for part in value]
         if isinstance(value, dict):
-            return {self.redact_text(name): self._named(name, part) for name, part in value.items()}
+            return {self.redact_text(name): self._redact_named_json_value(name, part) for name, part in value.items()}
         return value
 
-    def _named(self, name: str, value: Any) -> Any:
+    def _redact_named_json_value(self, name: str, value: Any) -> Any:
         if not isinstance(value, str):
             return self.redact_json(value)
         before = f"{name}="

@@ -30,19 +30,24 @@ from madeleine.memory.text.scripts import (
 
 ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
 """Taken for the cosine of a text that the model cannot read: what paraphrases of readable texts have at the least."""
-MIN_NOTED_RESEMBLANCE = 0.44
+MIN_RESEMBLANCE_TO_LINK_MEMORIES = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
-_COMMON_WORDS = ("function_words", "stop_words")
+_COMMON_WORD_LEXICON_LISTS = ("function_words", "stop_words")
 """Lists of a lexicon."""
 TextPieceHashes = NDArray[np.int64]
 """Their hashes, each once: a kilobyte or two for a text, where the strings take twenty."""
-_UNSPACED = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
+_HAN_KANA_OR_HANGUL_CHAR_PATTERN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
 
 
 def resemblances_to_texts(text: str, others: Sequence[str], cosines: Sequence[float | None]) -> list[float]:
     """The resemblance of each of the other texts to this one, in [0, 1]. `cosines`: None for unreadable texts."""
-    mine = _pieces(text)
-    return [_resemblance(_wording(mine, _pieces(other)), cosine) for other, cosine in zip(others, cosines, strict=True)]
+    mine = _ngram_and_number_hashes_of_text(text)
+    return [
+        _resemblance_from_wording_and_cosine(
+            _wording_resemblance(mine, _ngram_and_number_hashes_of_text(other)), cosine
+        )
+        for other, cosine in zip(others, cosines, strict=True)
+    ]
 
 
 def index_of_most_resembling_text(
@@ -53,16 +58,18 @@ def index_of_most_resembling_text(
     The same as by `resemblances_to_texts`, but most texts are not read: the greatest wording that a text can have is
     known from its words alone, without its languages, and the texts are compared from the greatest down.
     """
-    mine = _pieces(text)
+    mine = _ngram_and_number_hashes_of_text(text)
     greatest = [
-        _resemblance(bound, cosine)
+        _resemblance_from_wording_and_cosine(bound, cosine)
         for bound, cosine in zip(wording_resemblance_upper_bounds(text, others), cosines, strict=True)
     ]
     best, best_score = None, at_least
     for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
         if greatest[at] < best_score:
             break
-        score = _resemblance(_wording(mine, _pieces(others[at])), cosines[at])
+        score = _resemblance_from_wording_and_cosine(
+            _wording_resemblance(mine, _ngram_and_number_hashes_of_text(others[at])), cosines[at]
+        )
         if score > best_score or (score == best_score and (best is None or at < best)):
             best, best_score = at, score
     return best
@@ -71,62 +78,70 @@ def index_of_most_resembling_text(
 def wording_resemblance_upper_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
-    return [_wording_bound(text, other) for other in others]
+    return [_wording_resemblance_upper_bound(text, other) for other in others]
 
 
 @lru_cache(maxsize=500)
-def _wording_bound(text: str, other: str) -> float:
-    mine, numbers = _pieces_and_number_pieces(text)
-    words = _words(AnalysedText(other))
-    surely = words - all_words_of_lexicon_lists(lexicons_for_script_of_text(other), *_COMMON_WORDS)
-    least = set[int]().union(*map(_hashes_of_word, surely))
-    shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
+def _wording_resemblance_upper_bound(text: str, other: str) -> float:
+    mine, numbers = _text_hashes_and_number_hash_count(text)
+    words = _lowercase_words_of_text(AnalysedText(other))
+    surely = words - all_words_of_lexicon_lists(lexicons_for_script_of_text(other), *_COMMON_WORD_LEXICON_LISTS)
+    least = set[int]().union(*map(_ngram_hashes_of_word, surely))
+    shared = len(mine & least.union(*map(_ngram_hashes_of_word, words - surely))) + numbers
     return shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0
 
 
 @lru_cache(maxsize=16)
-def _pieces_and_number_pieces(text: str) -> tuple[frozenset[int], int]:
-    return frozenset(_pieces(text).tolist()), _NUMBER_PIECES * len(_numbers(AnalysedText(text)))
+def _text_hashes_and_number_hash_count(text: str) -> tuple[frozenset[int], int]:
+    return frozenset(_ngram_and_number_hashes_of_text(text).tolist()), _NUMBER_PIECES * len(
+        _numbers_except_zero_and_one(AnalysedText(text))
+    )
 
 
-def _resemblance(wording: float, cosine: float | None) -> float:
+def _resemblance_from_wording_and_cosine(wording: float, cosine: float | None) -> float:
     return (2 * math.sqrt(wording) + max(ASSUMED_COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)) / 3
 
 
-def _wording(mine: TextPieceHashes, theirs: TextPieceHashes) -> float:
+def _wording_resemblance(mine: TextPieceHashes, theirs: TextPieceHashes) -> float:
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
     return shared / math.sqrt(len(mine) * len(theirs)) if shared else 0.0
 
 
 @lru_cache(maxsize=2_000)
-def _pieces(text: str) -> TextPieceHashes:
+def _ngram_and_number_hashes_of_text(text: str) -> TextPieceHashes:
     reading = AnalysedText(text)
-    words = _words(reading) - all_words_of_lexicon_lists(reading.lexicons, *_COMMON_WORDS)
-    pieces = set[int]().union(*map(_hashes_of_word, words))
-    pieces |= {hash(f"{number} {copy}") for number in _numbers(reading) for copy in range(_NUMBER_PIECES)}
+    words = _lowercase_words_of_text(reading) - all_words_of_lexicon_lists(
+        reading.lexicons, *_COMMON_WORD_LEXICON_LISTS
+    )
+    pieces = set[int]().union(*map(_ngram_hashes_of_word, words))
+    pieces |= {
+        hash(f"{number} {copy}") for number in _numbers_except_zero_and_one(reading) for copy in range(_NUMBER_PIECES)
+    }
     return np.fromiter(pieces, np.int64, len(pieces))
 
 
-def _words(reading: AnalysedText) -> set[str]:
+def _lowercase_words_of_text(reading: AnalysedText) -> set[str]:
     return {*re.findall(r"\w+", reading.lowercase_text)}
 
 
-def _numbers(reading: AnalysedText) -> set[str]:
+def _numbers_except_zero_and_one(reading: AnalysedText) -> set[str]:
     return {*reading.canonical_number_texts, *reading.digits_of_number_words} - {"", "0", "1"}
 
 
 @lru_cache(maxsize=4_000)
-def _hashes_of_word(word: str) -> tuple[int, ...]:
-    return tuple({hash(piece) for piece in _pieces_of_word(word)})
+def _ngram_hashes_of_word(word: str) -> tuple[int, ...]:
+    return tuple({hash(piece) for piece in _character_ngrams_of_word(word)})
 
 
-def _pieces_of_word(word: str) -> Iterator[str]:
-    if not _UNSPACED.search(word):
-        yield from _runs(f"^{word}", _WORD_PIECE_LETTERS)
+def _character_ngrams_of_word(word: str) -> Iterator[str]:
+    if not _HAN_KANA_OR_HANGUL_CHAR_PATTERN.search(word):
+        yield from _ngrams_of_length(f"^{word}", _WORD_PIECE_LETTERS)
         return
     yield from HAN_CHAR_PATTERN.findall(word)
-    yield from (pair for pair in _runs(word, _SIGN_PIECE_LETTERS) if not HIRAGANA_RUN_PATTERN.fullmatch(pair))
+    yield from (
+        pair for pair in _ngrams_of_length(word, _SIGN_PIECE_LETTERS) if not HIRAGANA_RUN_PATTERN.fullmatch(pair)
+    )
 
 
-def _runs(word: str, length: int) -> Iterator[str]:
+def _ngrams_of_length(word: str, length: int) -> Iterator[str]:
     return (word[at : at + length] for at in range(max(1, len(word) - length + 1)))

@@ -19,15 +19,17 @@ MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
-_UNSPACED_SIGN = HAN_OR_KANA_CHAR_PATTERN.pattern
-_WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
-_HANGUL = re.compile(f"[{HANGUL_CHAR_CLASS}]")
-_CAPITALIZED_INSIDE = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
-_QUESTION_MARK = re.compile("[?？؟]")
-_DIGIT = re.compile(r"\d")
-_STEM_LETTERS = 5
+_HAN_OR_KANA_CHAR_REGEX = HAN_OR_KANA_CHAR_PATTERN.pattern
+_WORD_OR_UNSPACED_RUN_PATTERN = re.compile(
+    rf"(?:(?!{_HAN_OR_KANA_CHAR_REGEX})[^\W_])+(?:[.'@/_-](?:(?!{_HAN_OR_KANA_CHAR_REGEX})[^\W_])+)*|{_HAN_OR_KANA_CHAR_REGEX}+"
+)
+_HANGUL_CHAR_PATTERN = re.compile(f"[{HANGUL_CHAR_CLASS}]")
+_CAPITALIZED_WORD_INSIDE_SENTENCE_PATTERN = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
+_QUESTION_MARK_PATTERN = re.compile("[?？؟]")
+_DIGIT_PATTERN = re.compile(r"\d")
+_MAX_STEM_LETTERS = 5
 """By which forms of a word are known as one in any language that is inflected at its end."""
-_STEM_SYLLABLES = 2
+_MAX_KOREAN_STEM_SYLLABLES = 2
 """Of a Korean word, to whose end particles are joined."""
 
 
@@ -45,12 +47,18 @@ class StatementForComparison:
     def words(self) -> list[str]:
         """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
         signs."""
-        return [part for word in _WORD.findall(self.analysed_text.lowercase_text) for part in _parts(word)]
+        return [
+            part
+            for word in _WORD_OR_UNSPACED_RUN_PATTERN.findall(self.analysed_text.lowercase_text)
+            for part in _word_or_sign_pairs(word)
+        ]
 
     @cached_property
-    def words_capitalized_inside(self) -> frozenset[str]:
+    def words_capitalized_inside_sentence(self) -> frozenset[str]:
         """In lower case, those that are written with a capital where no sentence begins."""
-        return frozenset(word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text))
+        return frozenset(
+            word.casefold().removesuffix("'s") for word in _CAPITALIZED_WORD_INSIDE_SENTENCE_PATTERN.findall(self.text)
+        )
 
     @cached_property
     def content_words(self) -> list[str]:
@@ -58,14 +66,14 @@ class StatementForComparison:
         common = frozenset(self.analysed_text.words_and_parts_before_apostrophe).intersection(
             self.analysed_text.words_in_lexicon_lists("stop_words", "function_words")
         )
-        common -= self.words_capitalized_inside
+        common -= self.words_capitalized_inside_sentence
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return [word for word in content if not HIRAGANA_RUN_PATTERN.fullmatch(word)]
 
     @cached_property
     def content_words_by_stem(self) -> Mapping[str, str]:
         """The content words, by their stems."""
-        return {_stem(word): word for word in self.content_words}
+        return {_beginning_of_word_as_stem(word): word for word in self.content_words}
 
     @cached_property
     def states_change(self) -> bool:
@@ -85,7 +93,7 @@ class StatementForComparison:
         return self.analysed_text.words_matching_lexicon_pattern("change")
 
     @cached_property
-    def tells_event_of_change(self) -> bool:
+    def tells_change_by_verb_or_negation(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
         verbs_and_negations = {
             *self.content_words_by_stem.values(),
@@ -106,7 +114,7 @@ class StatementForComparison:
 
     @cached_property
     def contains_question_mark(self) -> bool:
-        return _QUESTION_MARK.search(self.text) is not None
+        return _QUESTION_MARK_PATTERN.search(self.text) is not None
 
     def is_possible_name(self, word: str) -> bool:
         """Whether a content word is written with a capital; in a script without capitals any may be a name."""
@@ -114,26 +122,26 @@ class StatementForComparison:
 
 
 @lru_cache(maxsize=1_000)
-def cached_comparison_form_of_text(text: str) -> StatementForComparison:
+def cached_statement_for_comparison(text: str) -> StatementForComparison:
     """The same statement for the same text: of what is often recalled it is read once."""
     return StatementForComparison(text)
 
 
-def _parts(word: str) -> list[str]:
+def _word_or_sign_pairs(word: str) -> list[str]:
     if not HAN_OR_KANA_CHAR_PATTERN.match(word):
         return [word.removesuffix("'s")]
     return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
 
-def _stem(word: str) -> str:
-    if _HANGUL.match(word):
-        return word[:_STEM_SYLLABLES]
-    return word[:_STEM_LETTERS] if word.isalpha() else word
+def _beginning_of_word_as_stem(word: str) -> str:
+    if _HANGUL_CHAR_PATTERN.match(word):
+        return word[:_MAX_KOREAN_STEM_SYLLABLES]
+    return word[:_MAX_STEM_LETTERS] if word.isalpha() else word
 
 
 def count_shared_content_words(text: str, other: str) -> int:
     """In whatever form."""
-    one, two = (cached_comparison_form_of_text(each).content_words_by_stem for each in (text, other))
+    one, two = (cached_statement_for_comparison(each).content_words_by_stem for each in (text, other))
     return len(one.keys() & two.keys())
 
 
@@ -144,13 +152,19 @@ def have_content_word_in_common(new: StatementForComparison, old: StatementForCo
 
 def share_of_same_wording(new: StatementForComparison, old: StatementForComparison) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
-    shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")
+    shared = sum(
+        to - at
+        for tag, at, to, _, _ in _cached_diff_opcodes_of_words(tuple(old.words), tuple(new.words))
+        if tag == "equal"
+    )
     total = len(old.words) + len(new.words)
     return 2.0 * shared / total if total else 1.0
 
 
 @lru_cache(maxsize=16)
-def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str, int, int, int, int]]:
+def _cached_diff_opcodes_of_words(
+    old: tuple[str, ...], new: tuple[str, ...]
+) -> Sequence[tuple[str, int, int, int, int]]:
     """Several rules look at the same two."""
     return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
@@ -172,15 +186,15 @@ def differ_in_one_value(new: StatementForComparison, old: StatementForComparison
     )
 
     def is_value(word: str) -> bool:
-        return word in values or _DIGIT.search(word) is not None
+        return word in values or _DIGIT_PATTERN.search(word) is not None
 
-    differences = _differences(old.words, new.words)
+    differences = _word_differences(old.words, new.words)
     if len(differences) == 1:
         return all(is_value(word) for word in (*differences[0].gone, *differences[0].come))
     if may_state_same_of_two_things(new, old):
         return False
-    of_content = _differences(old.content_words, new.content_words)
-    if replaced := _replacements(of_content, old.content_words, new.content_words):
+    of_content = _word_differences(old.content_words, new.content_words)
+    if replaced := _replaced_content_words(of_content, old.content_words, new.content_words):
         values_of = [[is_value(word) for word in words] for words in replaced[0]]
         return all(any(found) and found.count(False) <= MAX_NON_VALUE_WORDS_IN_REPLACEMENT for found in values_of)
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
@@ -207,11 +221,11 @@ def states_change_in_one_place(new: StatementForComparison, old: StatementForCom
     if (
         not old.content_words_by_stem
         or next(iter(old.content_words_by_stem)) not in new.content_words_by_stem
-        or old.tells_event_of_change
+        or old.tells_change_by_verb_or_negation
     ):
         return False
     for before, after in ((old.content_words, new.content_words), (old.words, new.words)):
-        replaced = _replacements(_differences(before, after), old.content_words, new.content_words)
+        replaced = _replaced_content_words(_word_differences(before, after), old.content_words, new.content_words)
         if sum(not come <= marks for _, come in replaced) > 1:
             return False
     return True
@@ -230,17 +244,17 @@ def may_state_same_of_two_things(new: StatementForComparison, old: StatementForC
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""
     before, after = old.content_words, new.content_words
-    of_content, of_all = _differences(before, after), _differences(old.words, new.words)
+    of_content, of_all = _word_differences(before, after), _word_differences(old.words, new.words)
     for one in of_content:
-        if not one.is_inside or _replacements([one], before, after):
+        if not one.is_inside or _replaced_content_words([one], before, after):
             continue
         if not set(one.gone) <= set(after) or any(map(new.is_possible_name, set(one.come) - set(before))):
             return True
-    return max(len(_replacements(found, before, after)) for found in (of_content, of_all)) > 1
+    return max(len(_replaced_content_words(found, before, after)) for found in (of_content, of_all)) > 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class _WordDifference:
     """Words of the old one, and those of the new one in their place."""
 
     gone: Sequence[str]
@@ -249,17 +263,17 @@ class _Difference:
     """Words that both have stand on both sides."""
 
 
-def _differences(old: Sequence[str], new: Sequence[str]) -> list[_Difference]:
-    alignment = _alignment(tuple(old), tuple(new))
+def _word_differences(old: Sequence[str], new: Sequence[str]) -> list[_WordDifference]:
+    alignment = _cached_diff_opcodes_of_words(tuple(old), tuple(new))
     return [
-        _Difference(old[at:to], new[new_at:new_to], is_inside=0 < n < len(alignment) - 1)
+        _WordDifference(old[at:to], new[new_at:new_to], is_inside=0 < n < len(alignment) - 1)
         for n, (tag, at, to, new_at, new_to) in enumerate(alignment)
         if tag != "equal"
     ]
 
 
-def _replacements(
-    differences: Sequence[_Difference], old_content: Sequence[str], new_content: Sequence[str]
+def _replaced_content_words(
+    differences: Sequence[_WordDifference], old_content: Sequence[str], new_content: Sequence[str]
 ) -> list[tuple[Set[str], Set[str]]]:
     """Content words that are only in the old one, with those only in the new one that stand in their place."""
     lost, added = {*old_content} - {*new_content}, {*new_content} - {*old_content}

@@ -25,7 +25,7 @@ from madeleine.memory.model import Memory
 from madeleine.memory.rules.storing.statements import (
     MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING,
     StatementForComparison,
-    cached_comparison_form_of_text,
+    cached_statement_for_comparison,
     share_of_same_wording,
 )
 
@@ -56,10 +56,10 @@ class WordRarities:
     is_known: bool
 
 
-def tells_of_undecided_change(memory: Memory) -> bool:
+def tells_change_without_superseded_memory(memory: Memory) -> bool:
     """Whether its text tells of a change, and nobody has said of what: what has superseded another memory has a
     `valid_from`, and is no change of a third one (ADR 74)."""
-    return memory.valid_from is None and cached_comparison_form_of_text(memory.scene.action).states_change
+    return memory.valid_from is None and cached_statement_for_comparison(memory.scene.action).states_change
 
 
 def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> WordRarities:
@@ -68,7 +68,9 @@ def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> Wor
     memories = math.exp(greatest_idf) / 2 - 1
     if memories >= MIN_MEMORIES_FOR_RELIABLE_IDF:
         return WordRarities({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
-    return WordRarities({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
+    return WordRarities(
+        {stem: _estimated_rarity_in_small_store(value, memories) for stem, value in idf.items()}, is_known=False
+    )
 
 
 def idf_from_memory_count(memories: int, greatest_idf: float) -> float:
@@ -76,7 +78,7 @@ def idf_from_memory_count(memories: int, greatest_idf: float) -> float:
     return greatest_idf - math.log(2 * memories + 1)
 
 
-def _guessed_rarity(idf: float, memories: float) -> float:
+def _estimated_rarity_in_small_store(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
     share = (holders - 1 + PRIOR_HOLDER_COUNT) / (memories - 1 + PRIOR_MEMORY_COUNT)
     expected_holders = 1 + share * (MIN_MEMORIES_FOR_RELIABLE_IDF - 1)

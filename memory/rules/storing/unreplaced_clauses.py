@@ -26,8 +26,8 @@ MIN_UNREPLACED_CLAUSE_WORDS = 2
 """Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed."""
 MIN_UNREPLACED_WORDS_OF_MORE_THAN_ONE_FACT = 5
 """Of a text that is one clause. Of 494 changes of one fact (`make truth`) 10 % leave so many of the old words."""
-_STRONG_END = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n()（）]|\s[-–—]\s")
-_WEAK_END = r",(?=\s|$)|[，、،]"
+_CERTAIN_CLAUSE_END_PATTERN = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n()（）]|\s[-–—]\s")
+_COMMA_REGEX = r",(?=\s|$)|[，、،]"
 
 
 def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
@@ -35,8 +35,8 @@ def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
     new, old = StatementForComparison(new_text), StatementForComparison(old_text)
     if besides := joined_unreplaced_clauses(new, old):
         return f'{old_id} also said: "{besides}". If that still holds, store it by itself.'
-    is_one_clause = len([*_clauses(old.analysed_text)]) == 1
-    unreplaced = _telling_stems(old) - new.content_words_by_stem.keys()
+    is_one_clause = len([*_split_into_clauses(old.analysed_text)]) == 1
+    unreplaced = _content_stems_without_values(old) - new.content_words_by_stem.keys()
     if is_one_clause and len(unreplaced) >= MIN_UNREPLACED_WORDS_OF_MORE_THAN_ONE_FACT:
         return f"{old_id} may have said more than this replaces: store by itself what of it still holds."
     return ""
@@ -44,7 +44,9 @@ def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
 
 def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComparison) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
-    clauses = {clause: frozenset(StatementForComparison(clause).words) for clause in _clauses(old.analysed_text)}
+    clauses = {
+        clause: frozenset(StatementForComparison(clause).words) for clause in _split_into_clauses(old.analysed_text)
+    }
     stems = {
         clause: {stem for stem, word in old.content_words_by_stem.items() if word in words}
         for clause, words in clauses.items()
@@ -54,11 +56,11 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
         return ""
 
     known = frozenset[str]().union(*stems.values())
-    replaced = {_most_alike(stems, new.content_words_by_stem.keys())}
-    for clause in _clauses(new.analysed_text):
+    replaced = {_clause_with_greatest_shared_share(stems, new.content_words_by_stem.keys())}
+    for clause in _split_into_clauses(new.analysed_text):
         if known & (words := StatementForComparison(clause).content_words_by_stem.keys()):
-            replaced.add(_most_alike(stems, words))
-    telling = _telling_stems(old)
+            replaced.add(_clause_with_greatest_shared_share(stems, words))
+    telling = _content_stems_without_values(old)
     is_scheduled = _names_weekday(new.analysed_text)
     besides = [
         clause
@@ -70,7 +72,7 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
     return " … ".join(besides)[:MAX_UNREPLACED_CLAUSES_CHARS]
 
 
-def _telling_stems(statement: StatementForComparison) -> set[str]:
+def _content_stems_without_values(statement: StatementForComparison) -> set[str]:
     """Of its content words, without numbers, days and other values."""
     values = frozenset(statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
     return {
@@ -78,7 +80,7 @@ def _telling_stems(statement: StatementForComparison) -> set[str]:
     }
 
 
-def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
+def _clause_with_greatest_shared_share(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
     """The clause with the greatest share of its words among them, of several the longest. Not with the most: the clause
     that names the subject shares that, too, whatever is told of it. A clause of one word has a share of a half."""
 
@@ -89,24 +91,26 @@ def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) ->
     return max(stems, key=shared)
 
 
-def _clauses(reading: AnalysedText) -> Iterator[str]:
+def _split_into_clauses(reading: AnalysedText) -> Iterator[str]:
     """In order; a part that is no clause belongs to the part before it."""
     for sentence in split_sentences(reading.normalized_text):
-        for text in _STRONG_END.split(sentence):
+        for text in _CERTAIN_CLAUSE_END_PATTERN.split(sentence):
             start = 0
-            for end in _weak_ends(reading.lexicons).finditer(text):
+            for end in _possible_clause_end_pattern(reading.lexicons).finditer(text):
                 parts = text[start : end.start()], text[end.end() :]
-                if _are_clauses(parts, reading, joined_by_word=end[0].isalpha()):
+                if _are_both_parts_clauses(parts, reading, joined_by_word=end[0].isalpha()):
                     yield text[start : end.start()].strip(" .:")
                     start = end.end()
             if clause := text[start:].strip(" .:"):
                 yield clause
 
 
-def _are_clauses(parts: tuple[str, str], reading: AnalysedText, *, joined_by_word: bool) -> bool:
-    if all(_has_verb(part, reading) or (not joined_by_word and _has_words(part)) for part in parts):
+def _are_both_parts_clauses(parts: tuple[str, str], reading: AnalysedText, *, joined_by_word: bool) -> bool:
+    if all(
+        _has_listed_verb(part, reading) or (not joined_by_word and _has_enough_content_words(part)) for part in parts
+    ):
         return True
-    return all(_has_number(part) and _has_words(part) for part in parts)
+    return all(_has_number_after_first_word(part) and _has_enough_content_words(part) for part in parts)
 
 
 def _names_weekday(text: AnalysedText) -> bool:
@@ -115,22 +119,22 @@ def _names_weekday(text: AnalysedText) -> bool:
     return any(word.low in days or word.low.removesuffix("s") in days for word in text.words)
 
 
-def _has_verb(text: str, reading: AnalysedText) -> bool:
+def _has_listed_verb(text: str, reading: AnalysedText) -> bool:
     verbs = all_words_of_lexicon_lists(reading.lexicons, "person_verbs")
     return any(word.low in verbs for word in AnalysedText(text).words)
 
 
-def _has_number(text: str) -> bool:
+def _has_number_after_first_word(text: str) -> bool:
     """Not as its first word: "9 and 12 minutes later" is one time."""
     _, _, rest = text.strip().partition(" ")
     return any(sign.isdigit() for sign in rest) or bool(AnalysedText(rest).words_in_lexicon_lists("numbers"))
 
 
-def _has_words(text: str) -> bool:
+def _has_enough_content_words(text: str) -> bool:
     return len(StatementForComparison(text).content_words_by_stem) >= MIN_UNREPLACED_CLAUSE_WORDS
 
 
 @cache
-def _weak_ends(lexicons: tuple[Lexicon, ...]) -> re.Pattern[str]:
+def _possible_clause_end_pattern(lexicons: tuple[Lexicon, ...]) -> re.Pattern[str]:
     words = "|".join(sorted({word for lexicon in lexicons for word in lexicon.words("conjunctions")}))
-    return re.compile(rf"{_WEAK_END}|(?<!\w)(?:{words})(?!\w)" if words else _WEAK_END, re.IGNORECASE)
+    return re.compile(rf"{_COMMA_REGEX}|(?<!\w)(?:{words})(?!\w)" if words else _COMMA_REGEX, re.IGNORECASE)

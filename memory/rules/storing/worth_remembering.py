@@ -27,7 +27,7 @@ MIN_WORTHY_UNSPACED_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
 MAX_TEXT_CHARS_JUDGED_FOR_WORTH = 20_000
 """Characters of a text that are looked at."""
-REMEMBER_REASONS_BY_PATTERN: Mapping[str, str] = {
+REMEMBER_REASON_BY_LEXICON_PATTERN: Mapping[str, str] = {
     "preference": "a preference",
     "decision": "a decision",
     "plan": "a plan",
@@ -38,12 +38,12 @@ REMEMBER_REASONS_BY_PATTERN: Mapping[str, str] = {
 }
 """Pattern of the lexicons → reason, in the order in which a reason is given; in questions and orders they count too."""
 
-_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
-_QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
-_URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
-_CODE_LINE = load_language_neutral_pattern("code_line")
-_SLASH_COMMAND = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
-_PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)")
+_INLINE_CODE_PATTERN = re.compile(r"`[^`\n]{1,300}`")
+_QUOTE_LINE_PATTERN = re.compile(r"^[ \t]{0,8}>.*$", re.M)
+_URL_PATTERN = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
+_CODE_LINE_PATTERN = load_language_neutral_pattern("code_line")
+_SLASH_COMMAND_PATTERN = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
+_PATH_OR_OPTION_PATTERN = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)")
 
 
 def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
@@ -52,16 +52,18 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     said = text_without_code_and_quotes(user_text)
     stated = [AnalysedText(sentence) for sentence in split_into_sentences_and_lines(said)]
     for sentence in stated:
-        if reason := _worth_sign(sentence):
+        if reason := _reason_to_remember_sentence(sentence):
             return True, reason
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
-    only_orders = bool(open_statements) and all(map(_is_order, open_statements))
+    only_orders = bool(open_statements) and all(map(_is_order_or_question, open_statements))
     if not only_orders and any(
         AnalysedText(sentence).matches_lexicon_pattern("done")
         for sentence in split_into_sentences_and_lines(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
-    if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
+    if any(
+        not _is_order_or_question(sentence) and _is_long_or_numeric_statement(sentence) for sentence in open_statements
+    ):
         return True, "a statement"
     if not (user_text + response_text).strip():
         return False, "nothing was said"
@@ -81,9 +83,16 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
     asked = (
         sentence
         for sentence in split_into_sentences_and_lines(text_without_code_and_quotes(question))
-        if _is_question(AnalysedText(sentence))
+        if _is_question_not_telling_of_oneself(AnalysedText(sentence))
     )
-    return next((reason for sentence in asked if (reason := _worth_sign(AnalysedText(sentence.rstrip("?？؟ "))))), "")
+    return next(
+        (
+            reason
+            for sentence in asked
+            if (reason := _reason_to_remember_sentence(AnalysedText(sentence.rstrip("?？؟ "))))
+        ),
+        "",
+    )
 
 
 def text_without_code_and_quotes(text: str) -> str:
@@ -91,9 +100,9 @@ def text_without_code_and_quotes(text: str) -> str:
     text = without_recalled_text(
         unicodedata.normalize("NFKC", text[:MAX_TEXT_CHARS_JUDGED_FOR_WORTH]).replace("’", "'")
     )
-    text = _QUOTE_LINE.sub("", text_without_code_blocks(text))
-    lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
-    return _URL.sub(" ", _INLINE_CODE.sub(" ", "\n".join(lines))).strip()
+    text = _QUOTE_LINE_PATTERN.sub("", text_without_code_blocks(text))
+    lines = [line for line in text.splitlines() if not _CODE_LINE_PATTERN.search(line)]
+    return _URL_PATTERN.sub(" ", _INLINE_CODE_PATTERN.sub(" ", "\n".join(lines))).strip()
 
 
 def is_small_talk(text: str) -> bool:
@@ -104,32 +113,32 @@ def is_small_talk(text: str) -> bool:
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 
-def _worth_sign(sentence: AnalysedText) -> str:
-    if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
+def _reason_to_remember_sentence(sentence: AnalysedText) -> str:
+    if _SLASH_COMMAND_PATTERN.match(sentence.text) or is_small_talk(sentence.text):
         return ""
-    for sign, reason in REMEMBER_REASONS_BY_PATTERN.items():
+    for sign, reason in REMEMBER_REASON_BY_LEXICON_PATTERN.items():
         if sentence.states_personal_taste if sign == "preference" else sentence.matches_lexicon_pattern(sign):
             return reason
-    if sentence.mentions_date and not _is_question(sentence):
+    if sentence.mentions_date and not _is_question_not_telling_of_oneself(sentence):
         return "a date"
-    return "a name" if not _is_order(sentence) and _has_name(sentence) else ""
+    return "a name" if not _is_order_or_question(sentence) and _has_name_inside_sentence(sentence) else ""
 
 
-def _is_question(sentence: AnalysedText) -> bool:
+def _is_question_not_telling_of_oneself(sentence: AnalysedText) -> bool:
     """One that does not begin with what somebody tells of themselves."""
     return sentence.is_question and not sentence.matches_lexicon_pattern("oneself")
 
 
-def _is_order(sentence: AnalysedText) -> bool:
+def _is_order_or_question(sentence: AnalysedText) -> bool:
     return (
-        bool(_SLASH_COMMAND.match(sentence.text))
+        bool(_SLASH_COMMAND_PATTERN.match(sentence.text))
         or sentence.matches_lexicon_pattern("command")
-        or _is_question(sentence)
+        or _is_question_not_telling_of_oneself(sentence)
     )
 
 
-def _is_statement(sentence: AnalysedText) -> bool:
-    words = _prose_words(sentence)
+def _is_long_or_numeric_statement(sentence: AnalysedText) -> bool:
+    words = _words_without_paths_and_options(sentence)
     caseless = sum(len(word.text) for word in words if word.is_in_caseless_script)
     cased = sum(not word.is_in_caseless_script for word in words)
     return (
@@ -139,13 +148,13 @@ def _is_statement(sentence: AnalysedText) -> bool:
     )
 
 
-def _has_name(sentence: AnalysedText) -> bool:
+def _has_name_inside_sentence(sentence: AnalysedText) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
-    cased = [word for word in _prose_words(sentence) if not word.is_in_caseless_script]
+    cased = [word for word in _words_without_paths_and_options(sentence) if not word.is_in_caseless_script]
     return len(cased) >= 3 and any(
         word.is_capitalised and word.text[1:].islower() and not is_small_talk(word.text) for word in cased[1:]
     )
 
 
-def _prose_words(sentence: AnalysedText) -> tuple[WordInText, ...]:
-    return AnalysedText(_PATHS.sub(" ", sentence.text)).words
+def _words_without_paths_and_options(sentence: AnalysedText) -> tuple[WordInText, ...]:
+    return AnalysedText(_PATH_OR_OPTION_PATTERN.sub(" ", sentence.text)).words

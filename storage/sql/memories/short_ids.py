@@ -61,11 +61,11 @@ _SELECT_IDS_BEGINNING_WITH_BY_KIND = {
 class ShortIdRepository(DatabaseRepository):
     """`ShortIdLedger`."""
 
-    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+    async def memory_id_by_number(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         binds = {"being": scope.being_id, "numbers": str(list(numbers))}
         return dict(await self._database.rows(_SELECT_MEMORY_IDS_OF_NUMBERS, first_two_columns_of_row, **binds))
 
-    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+    async def number_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return dict(await self._database.rows(_SELECT_NUMBERS_OF_MEMORY_IDS, first_two_columns_of_row, **binds))
 

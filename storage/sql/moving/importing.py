@@ -75,16 +75,14 @@ _SELECT_NEXT_MESSAGE_POSITIONS = select(_s.session_id, _s.messages).where(
     _s.being_id == _BEING_ID_BIND, in_bound_list_condition(_s.session_id, "sessions")
 )
 _messages = messages_table.c
-_SELECT_MESSAGE_POSITIONS_AND_KEYS = select(_messages.session_id, _messages.position, _messages.key).where(
+_SELECT_MESSAGE_KEYS = select(_messages.session_id, _messages.position, _messages.key).where(
     _messages.being_id == _BEING_ID_BIND, in_bound_list_condition(_messages.session_id, "sessions")
 )
 _SELECT_FORGOTTEN_MESSAGE_KEY_HASHES = select(forgotten_keys_table.c.key_hash).where(
     forgotten_keys_table.c.being_id == _BEING_ID_BIND,
     in_bound_list_condition(forgotten_keys_table.c.key_hash, "hashes"),
 )
-_SELECT_CORE_BLOCK_NAMES = (
-    select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING_ID_BIND).distinct()
-)
+_SELECT_BLOCK_NAMES = select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING_ID_BIND).distinct()
 _SELECT_BEINGS_WITH_PATROL_RUNS = select(tables.patrol_runs.c.being_id).distinct()
 _REPLACE_POINTERS_TO_ALIASED_MEMORY = [
     update(tables.memories_table)
@@ -124,7 +122,7 @@ class ExportFileImport(ImportInTransaction):
             lasts = await self._rows(_SELECT_LAST_MEMORY_NUMBER, being=being)
             self._is_fresh[being] = not lasts
             self._number_floor[being] = max([0, *lasts])
-            self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_CORE_BLOCK_NAMES, being=being)}
+            self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
     async def import_all_records(self, records: Iterator[AnyExportRecord]) -> None:
         batches = batch_records_by_type(records)
@@ -330,9 +328,7 @@ class ExportFileImport(ImportInTransaction):
         ends = dict(await self._rows(_SELECT_NEXT_MESSAGE_POSITIONS, tuple, being=being, sessions=names))
         places: defaultdict[str, set[int]] = defaultdict(set)
         keys: set[tuple[str, str]] = set()
-        for session, position, key in await self._rows(
-            _SELECT_MESSAGE_POSITIONS_AND_KEYS, tuple, being=being, sessions=names
-        ):
+        for session, position, key in await self._rows(_SELECT_MESSAGE_KEYS, tuple, being=being, sessions=names):
             places[session].add(position)
             keys.add((session, key))
         hashes = {r.id: message_key_hash(r.session_id, r.key) for r in records if r.key is not None}

@@ -450,10 +450,10 @@ class LedgerContract:
             await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
         await apply_changes(ledger, PatrolChanges(new_memories=(summary := memory(),)))
         assert (await stored_memory(ledger, third)).short_id == "m3"
-        numbers = await ledger.short_ids.numbers_of_ids(ADA, [first.id, summary.id, others.id])
+        numbers = await ledger.short_ids.number_by_memory_id(ADA, [first.id, summary.id, others.id])
         assert numbers.keys() == {first.id, summary.id}
         assert (numbers[first.id], numbers[summary.id] > 3) == (1, True)
-        assert await ledger.short_ids.ids_of_numbers(ADA, [2, 99]) == {2: second.id}
+        assert await ledger.short_ids.memory_id_by_number(ADA, [2, 99]) == {2: second.id}
 
     async def test_an_id_is_found_by_its_first_signs(self, ledger: StoringLedger) -> None:
         one, near, other = (

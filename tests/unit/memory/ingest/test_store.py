@@ -31,7 +31,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
-from madeleine.memory.rules.storing.retelling import MAX_RETELLINGS_PER_MEMORY
+from madeleine.memory.rules.storing.retelling import MAX_RETOLD_ENTRIES_PER_MEMORY
 from madeleine.memory.rules.storing.secrets import redact_nothing
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
@@ -265,7 +265,7 @@ async def test_a_caller_can_insist_that_a_scene_is_distinct(home: Home) -> None:
 
 async def test_what_a_memory_has_no_room_for_is_stored_beside_it(home: Home) -> None:
     """Ruling 13: nothing acknowledged is lost."""
-    told = [scene(DINNER, when=(f"2026-02-{day:02}",)) for day in range(1, MAX_RETELLINGS_PER_MEMORY + 4)]
+    told = [scene(DINNER, when=(f"2026-02-{day:02}",)) for day in range(1, MAX_RETOLD_ENTRIES_PER_MEMORY + 4)]
     stored = await home.store(ADA, told)
     assert [one.status for one in stored].count("stored") == 2
 

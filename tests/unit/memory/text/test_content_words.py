@@ -8,10 +8,10 @@ from madeleine.memory.text.content_words import (
     content_words,
     identifier_mask,
     is_id_or_address_word,
-    name_number_of_each_word,
+    name_index_of_each_word,
     question_without_words,
     verb_or_adjective_mask,
-    weights_by_unspaced_run_length,
+    weight_of_each_word_from_unspaced_length,
 )
 from tests.rows import for_each_row
 
@@ -54,7 +54,7 @@ def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: 
     ],
 )
 def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) -> None:
-    assert list(name_number_of_each_word(question, content_words(question))) == names
+    assert list(name_index_of_each_word(question, content_words(question))) == names
 
 
 def test_without_words_the_others_stay() -> None:
@@ -75,7 +75,7 @@ def test_without_words_the_others_stay() -> None:
 def test_a_run_of_signs_without_spaces_says_more_than_one_word(
     words: tuple[str, ...], information: tuple[float, ...]
 ) -> None:
-    assert weights_by_unspaced_run_length(words) == pytest.approx(information)
+    assert weight_of_each_word_from_unspaced_length(words) == pytest.approx(information)
 
 
 @pytest.mark.parametrize(

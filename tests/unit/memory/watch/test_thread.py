@@ -248,7 +248,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     dull = random.Random(len(talk))
 
     class Looking(ConversationMemoryExtractor):
-        async def _lines(self, scope: Any, snippet: Any, *, must_show: bool) -> Any:
+        async def _snippet_messages_for_model(self, scope: Any, snippet: Any, *, must_show: bool) -> Any:
             before = [place for place in spoken if place < snippet.end]
             assert [message.position for message in snippet.shown] == before[-MAX_SNIPPET_MESSAGES:]
             if not must_show and dull.random() < 0.5:

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from madeleine.memory.model import Category
 from madeleine.memory.rules.storing import chunk_scoring
 from madeleine.memory.rules.storing.chunk_scoring import (
-    MIN_ABSENT_TERM_IDF,
+    MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY,
     MIN_MEAN_RARITY_OF_TECHNICAL_TEXT,
     MIN_STORED_CHUNK_IMPORTANCE,
     chunk_category,
     chunk_importance,
     chunk_novelty_against_centroid,
     chunk_salience,
+    distinct_words_for_rarity_score,
     mean_word_rarity,
-    words_for_rarity,
 )
 from madeleine.memory.text import reading
 from madeleine.memory.text.reading import AnalysedText
@@ -138,12 +138,12 @@ def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
 
 def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
     absent_of_99 = math.log(1 + 99.5 / 0.5)
-    assert absent_of_99 < MIN_ABSENT_TERM_IDF < math.log(1 + 100.5 / 0.5)
+    assert absent_of_99 < MIN_ABSENT_TERM_IDF_TO_SCORE_RARITY < math.log(1 + 100.5 / 0.5)
     assert mean_word_rarity([5.0], absent_term_idf=absent_of_99) == 0.0
 
 
 def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() -> None:
-    assert words_for_rarity("The cat and the Cat saw a tyrannosaurus") == ["tyrannosaurus", "cat", "saw"]
+    assert distinct_words_for_rarity_score("The cat and the Cat saw a tyrannosaurus") == ["tyrannosaurus", "cat", "saw"]
 
 
 @given(st.text(), st.floats(0, 1))
@@ -157,7 +157,7 @@ PLAINLY = (
         r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b",
     ),
     (
-        chunk_scoring._CODE_NAME,
+        chunk_scoring._CODE_NAME_OR_PATH_PATTERN,
         r"`[^`\n]+`|^\s*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
         r"|\b[A-Za-z]+\d+[A-Za-z\d]*\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b"
         r"|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",

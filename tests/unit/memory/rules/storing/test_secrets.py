@@ -191,7 +191,7 @@ def test_done_twice_it_is_done_once(parts: list[str], joint: str) -> None:
 
 
 PATTERNS = [
-    *map(re.compile, secrets.SECRET_TOKEN_PATTERNS.values()),
+    *map(re.compile, secrets.SECRET_TOKEN_PATTERN_BY_KIND.values()),
     *map(
         load_language_neutral_pattern,
         (

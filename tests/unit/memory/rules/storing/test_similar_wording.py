@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.similar_wording import (
-    MIN_NOTED_RESEMBLANCE,
+    MIN_RESEMBLANCE_TO_LINK_MEMORIES,
     index_of_most_resembling_text,
     resemblances_to_texts,
 )
@@ -27,15 +27,15 @@ FAR, NEAR = 0.1, 0.6
 )
 def test_a_text_resembles_its_paraphrase_more_than_another_text(text: str, paraphrase: str, other: str) -> None:
     like, unlike = resemblances_to_texts(text, [paraphrase, other], [None, None])
-    assert like >= MIN_NOTED_RESEMBLANCE > unlike
+    assert like >= MIN_RESEMBLANCE_TO_LINK_MEMORIES > unlike
 
 
 def test_function_words_alone_are_no_resemblance_and_meaning_counts() -> None:
     text = "The lift has been out of order for three weeks."
     shared = resemblances_to_texts(text, ["The choir has been on tour for a month."], [FAR])
     near, far = resemblances_to_texts(text, ["The elevator broke 3 weeks ago."] * 2, [NEAR, FAR])
-    assert shared[0] < MIN_NOTED_RESEMBLANCE
-    assert near >= MIN_NOTED_RESEMBLANCE
+    assert shared[0] < MIN_RESEMBLANCE_TO_LINK_MEMORIES
+    assert near >= MIN_RESEMBLANCE_TO_LINK_MEMORIES
     assert near > far
 
 
@@ -62,5 +62,5 @@ def test_the_most_resembling_text_is_found_without_reading_all(
     texts, cosines = [other for other, _ in others], [cosine for _, cosine in others]
     scores = resemblances_to_texts(text, texts, cosines)
     best = max(range(len(scores)), key=scores.__getitem__, default=None)
-    expected = best if best is not None and scores[best] >= MIN_NOTED_RESEMBLANCE else None
-    assert index_of_most_resembling_text(text, texts, cosines, at_least=MIN_NOTED_RESEMBLANCE) == expected
+    expected = best if best is not None and scores[best] >= MIN_RESEMBLANCE_TO_LINK_MEMORIES else None
+    assert index_of_most_resembling_text(text, texts, cosines, at_least=MIN_RESEMBLANCE_TO_LINK_MEMORIES) == expected
