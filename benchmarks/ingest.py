@@ -35,7 +35,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
 from madeleine.server.attach.connector import HostUnavailable, exchange_host_handshake_and_disconnect
-from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, DocumentToIngest
+from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, DocumentPartReader
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -60,7 +60,7 @@ async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     with path.open("rb") as file:
         texts = [
             part.text
-            for part in DocumentToIngest(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()
+            for part in DocumentPartReader(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()
         ]
     return [
         [

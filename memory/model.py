@@ -54,7 +54,7 @@ Role = Literal["human", "c_suite", "lead", "senior", "agent"]
 KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowledge"]
 """Of what an organisation knows (spec O4, O5): core policies; decision records, procedures and conventions; what an
 agent has shared."""
-KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
+ORGANISATION_KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
 ORGANISATION_BEING_ID = BeingId("@organisation")
 """The being whose memory is what all beings of this store share. No connection can be its (`is_connectable_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, KNOWLEDGE_KINDS, MEMORY_CATEGORIES
+from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, MEMORY_CATEGORIES, ORGANISATION_KNOWLEDGE_KINDS
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportFileReader, export_lines, record_counts_in_file_order
 from madeleine.memory.moving.ports import ImportReport
@@ -61,7 +61,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
         "compressed_into": some_id, "compression_source": st.booleans(), "resembles": some_id, "retold": timelines,
         "truth": st.sampled_from(["current", "superseded", "retracted"]), "valid_from": maybe(moments),
         "valid_until": maybe(moments), "superseded_by": some_id, "retraction_reason": texts, "may_supersede": some_id,
-        "knowledge": maybe(st.sampled_from(KNOWLEDGE_KINDS)), "author": maybe(st.sampled_from(["ada", "bo"])),
+        "knowledge": maybe(st.sampled_from(ORGANISATION_KNOWLEDGE_KINDS)),
+        "author": maybe(st.sampled_from(["ada", "bo"])),
         "author_role": maybe(st.sampled_from(CALLER_ROLES)),
         "session_count": counts, "access_count": counts, "reactivation_count": counts,
         "last_activated": maybe(moments), "last_accessed": maybe(moments),

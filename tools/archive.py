@@ -21,7 +21,7 @@ from madeleine.memory.rules.archiving.retention import (
 )
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments
 from madeleine.tools.replies import brief_memory_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 ARCHIVE_REASON_TEXTS = {
     "expired": "its time was over",
@@ -66,7 +66,7 @@ def _permission_for_arguments(arguments: ArchiveArguments) -> Permission:
     return _PERMISSION_BY_ARCHIVE_ACTION.get(arguments.action, "read")
 
 
-@declare_tool(
+@tool_from_function(
     ArchiveArguments,
     object_schema("", array="memories groups missing rules", string="notice run_id", integer="archived max_memories"),
     name="archive",

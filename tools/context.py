@@ -28,14 +28,14 @@ from madeleine.memory.text.structure import escape_foreign_markup, escape_foreig
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import profile_and_open_notes_as_json
 from madeleine.tools.replies import (
-    attributes_as_json,
     datetime_as_iso,
     memory_without_text_as_json,
+    named_attributes_as_json,
     search_hit_as_json,
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 
 class ContextArguments(ToolArguments):
@@ -61,7 +61,7 @@ class ContextArguments(ToolArguments):
     enable_tags_placeholder: bool | None = None
 
 
-@declare_tool(
+@tool_from_function(
     ContextArguments,
     object_schema(
         "prompt dropped tokens",
@@ -163,7 +163,7 @@ def context_message_as_json(message: ConversationMessage) -> dict[str, Any]:
         "role": message.role,
         "text": text,
     }
-    return fields | without_empty_fields(**attributes_as_json(message, "speaker session_id"))
+    return fields | without_empty_fields(**named_attributes_as_json(message, "speaker session_id"))
 
 
 CONTEXT_MCP_PROMPT = types.Prompt(

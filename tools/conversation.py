@@ -26,7 +26,7 @@ from madeleine.tools.arguments import (
 )
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
@@ -75,7 +75,7 @@ class ObserveArguments(ToolArguments):
     project: Annotated[ShortText, Field(description="A conversation belongs to that of its first message.")] = ""
 
 
-@declare_tool(
+@tool_from_function(
     ObserveArguments,
     object_schema("new", integer="new position known", array="ids memories", string="last_key"),
     name="observe",
@@ -134,7 +134,7 @@ class IngestArguments(ToolArguments):
     actors: Annotated[list[ShortText], Field(max_length=50, description="Authors or speakers.")] = []
 
 
-@declare_tool(
+@tool_from_function(
     IngestArguments,
     object_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
     listed=False,

@@ -18,7 +18,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 CoreBlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
 
@@ -27,7 +27,7 @@ class CoreMemoryArguments(ToolArguments):
     name: Annotated[ShortText, Field(description="Only this block, with all its versions.")] = ""
 
 
-@declare_tool(
+@tool_from_function(
     CoreMemoryArguments,
     object_schema("blocks", array="blocks"),
     name="core_memory",
@@ -66,7 +66,7 @@ def _permission_for_arguments(arguments: EditCoreMemoryArguments) -> Permission:
     return "erase" if arguments.erase else "write"
 
 
-@declare_tool(
+@tool_from_function(
     EditCoreMemoryArguments,
     object_schema("", object="block redacted", string="erased notice"),
     destructive=True,

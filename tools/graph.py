@@ -21,7 +21,7 @@ from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import brief_memory_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 MAX_RELATIONS_STATED_AT_ONCE = 20
 
@@ -35,7 +35,7 @@ class RelatedArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50, description="Of relations, of neighbours a hop, of the timeline.")] = 10
 
 
-@declare_tool(
+@tool_from_function(
     RelatedArguments,
     object_schema("", object="entity", array="relations neighbours timeline entities", string="notice"),
     name="related",
@@ -129,7 +129,7 @@ class RelateArguments(ToolArguments):
     remove: Annotated[bool, Field(description="Take back what was stated.")] = False
 
 
-@declare_tool(
+@tool_from_function(
     RelateArguments,
     object_schema("memory", string="memory notice", integer="stated removed", object="redacted"),
     name="relate",

@@ -19,7 +19,7 @@ from madeleine.memory.lessons.values import AgentTaskFailureReport, LessonWithOu
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, SceneLengthText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 DEFAULT_LESSON_LIMIT = 3
 
@@ -51,7 +51,7 @@ class ReportFailureArguments(ToolArguments):
     ] = None
 
 
-@declare_tool(
+@tool_from_function(
     ReportFailureArguments,
     object_schema("status", string="status id text lesson reason instructions notice", object="failure redacted"),
     listed=False,
@@ -92,7 +92,7 @@ def _permission_for_arguments(arguments: LessonsArguments) -> Permission:
     return "write" if arguments.outcome else "read"
 
 
-@declare_tool(
+@tool_from_function(
     LessonsArguments,
     object_schema("lessons", array="lessons"),
     name="lessons",

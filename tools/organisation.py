@@ -23,7 +23,7 @@ from madeleine.tools.replies import (
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 
 class ShareArguments(ToolArguments):
@@ -39,7 +39,7 @@ class ShareArguments(ToolArguments):
     key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
 
 
-@declare_tool(
+@tool_from_function(
     ShareArguments,
     object_schema("id", string="id kind status notice", object="superseded redacted"),
     name="share",
@@ -98,7 +98,7 @@ class SearchSharedArguments(ToolArguments):
     id: Annotated[ShortText, Field(description="Only this (s3), with all its versions and their authors.")] = ""
 
 
-@declare_tool(
+@tool_from_function(
     SearchSharedArguments,
     object_schema("memories", array="memories", string="notice"),
     counts_recalls=True,
@@ -161,7 +161,7 @@ def _permission_to_retract(arguments: RetractArguments) -> Permission:
     return "erase" if arguments.erase else "write"
 
 
-@declare_tool(
+@tool_from_function(
     RetractArguments,
     object_schema("id", string="id status notice", array="changed copies"),
     name="retract",

@@ -13,7 +13,7 @@ from madeleine.memory.permissions import Permission
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
@@ -47,7 +47,7 @@ def _permission_for_arguments(arguments: ProfileArguments) -> Permission:
     return "erase" if arguments.action == "remove" else "write"
 
 
-@declare_tool(
+@tool_from_function(
     ProfileArguments,
     object_schema("", array="entries notes", string="removed done", object="redacted"),
     name="profile",

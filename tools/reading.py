@@ -46,7 +46,7 @@ from madeleine.tools.replies import (
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import Tool, ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import Tool, ToolCallContext, object_schema, tool_from_function
 
 MAX_SEARCH_WORDS = 32
 DEFAULT_FRAGMENT_MEMORY_COUNT = 3
@@ -90,7 +90,7 @@ class RecallArguments(ToolArguments):
 def make_recall_tool(rng: RandomSource) -> Tool:
     formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
-    @declare_tool(
+    @tool_from_function(
         RecallArguments,
         object_schema("", string="fragments prompt start notice", array="memories preferences near"),
         counts_recalls=True,
@@ -243,7 +243,7 @@ class RecallMemoryArguments(ToolArguments):
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
 
-@declare_tool(
+@tool_from_function(
     RecallMemoryArguments,
     object_schema("", array="memories clusters missing", string="next_cursor"),
     name="recall_memory",
@@ -318,7 +318,7 @@ class SearchArguments(ToolArguments):
     details: DetailsFlag = False
 
 
-@declare_tool(
+@tool_from_function(
     SearchArguments,
     object_schema("hits", array="hits", string="next_cursor notice"),
     counts_recalls=True,

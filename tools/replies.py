@@ -77,7 +77,7 @@ def without_empty_fields(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], (), {})}
 
 
-def attributes_as_json(value: object, names: str) -> dict[str, Any]:
+def named_attributes_as_json(value: object, names: str) -> dict[str, Any]:
     """The attributes of these names, which spaces separate, as JSON."""
     attributes = {name: getattr(value, name) for name in names.split()}
     return {name: list(field) if isinstance(field, tuple) else field for name, field in attributes.items()}
@@ -98,7 +98,7 @@ def brief_memory_as_json(memory: Memory, score: float | None = None) -> dict[str
         text=memory.scene.action,
         **memory_dates_lesson_and_status_as_json(memory),
         score=score,
-        **attributes_as_json(memory, "feeling"),
+        **named_attributes_as_json(memory, "feeling"),
         timeline=list(latest_dated_action_lines_of_memory(memory)),
     )
 
@@ -150,20 +150,20 @@ def detailed_memory_as_json(
         id=memory.short_id,
         text=memory.scene.action,
         **memory_dates_lesson_and_status_as_json(memory)
-        | attributes_as_json(memory, "status category importance truth"),
+        | named_attributes_as_json(memory, "status category importance truth"),
         **truth_details_as_json(memory),
         versions=[memory_version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
-        **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
+        **named_attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_as_json_list(memory.retold),
-        **attributes_as_json(memory, "feeling emotions themes"),
+        **named_attributes_as_json(memory, "feeling emotions themes"),
         emotion_vector=asdict(vector) if (vector := emotion_vector_of_memory(memory)) else None,
         cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
         provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
         history=[memory_revision_as_json(revision) for revision in revisions],
-    ) | attributes_as_json(memory, "pinned session_count access_count reactivation_count")
+    ) | named_attributes_as_json(memory, "pinned session_count access_count reactivation_count")
 
 
 def cluster_as_json(cluster: ClusterWithMemoryCounts, mood: EmotionSummary | None) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, An
     if not details:
         return shown
     provenance = provenance_as_json(hit.provenance, hit.stored_at) | {"full_id": hit.id}
-    return shown | without_empty_fields(**attributes_as_json(hit, "themes actors status"), provenance=provenance)
+    return shown | without_empty_fields(**named_attributes_as_json(hit, "themes actors status"), provenance=provenance)
 
 
 def _status_limiting_recall_of_hit(hit: SearchHit) -> str | None:

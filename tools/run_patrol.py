@@ -13,7 +13,7 @@ from madeleine.patrol.deciding.answers import AgentDecision, ReceivedDecision, R
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES, MAX_OFFERED_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolStepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 
 class RunPatrolArguments(ToolArguments):
@@ -28,7 +28,7 @@ class RunPatrolArguments(ToolArguments):
     details: Annotated[bool, Field(description="All counts and decisions.")] = False
 
 
-@declare_tool(
+@tool_from_function(
     RunPatrolArguments,
     object_schema("run_id steps pending", string="run_id", array="steps pending"),
     permission="maintain",

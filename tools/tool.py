@@ -124,7 +124,7 @@ class Tool:
         return frozenset({self.permission, *([self.permission_of(arguments)] if self.permission_of else [])})
 
 
-def declare_tool(
+def tool_from_function(
     arguments: type[ArgumentsT], schema: Mapping[str, Any], *, name: str = "", **flags: Any
 ) -> Callable[[Callable[[ToolCallContext, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
     """Make a function a tool, of this name or its own. Its docstring is the description: product text, for the agent

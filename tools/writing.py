@@ -48,7 +48,7 @@ from madeleine.tools.replies import (
     undated_event_notice,
     without_empty_fields,
 )
-from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
+from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
 MAX_SCENES_PER_STORE_CALL = 20
@@ -136,7 +136,7 @@ class StoreArguments(SceneArguments):
         ]
 
 
-@declare_tool(
+@tool_from_function(
     StoreArguments,
     object_schema("", string="id status notice", array="scenes may_supersede", object="superseded"),
     name="store",
@@ -277,7 +277,7 @@ class UpdateMemoryArguments(ToolArguments):
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
-@declare_tool(
+@tool_from_function(
     UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded")
 )
 async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments) -> dict[str, Any]:
@@ -363,7 +363,7 @@ class ForgetArguments(ToolArguments):
     wait: Annotated[bool, Field(description="Until off the disk.")] = False
 
 
-@declare_tool(
+@tool_from_function(
     ForgetArguments,
     object_schema("erased", array="erased missing related"),
     destructive=True,

@@ -20,8 +20,8 @@ from madeleine.memory.ingest.truth import ChangeMemoryTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
-    KNOWLEDGE_KINDS,
     ORGANISATION_BEING_ID,
+    ORGANISATION_KNOWLEDGE_KINDS,
     KnowledgeKind,
     Memory,
     MemoryId,
@@ -149,7 +149,9 @@ class OrganisationKnowledge:
         self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
     ) -> list[Memory]:
         """What is true now, or was true then, newest first."""
-        return await self.ledger.knowledge_of_kinds(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED_KNOWLEDGE)
+        return await self.ledger.knowledge_of_kinds(
+            kinds or ORGANISATION_KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED_KNOWLEDGE
+        )
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""

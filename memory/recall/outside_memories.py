@@ -11,7 +11,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByTagsFromMessage
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.searching import most_specific_message_tags, text_has_message_tag
+from madeleine.memory.rules.searching import extract_most_specific_search_tags, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
 
 MIN_MATCHED_QUERY_TAG_SHARE = 0.5
@@ -60,7 +60,7 @@ class FindNonMemoryMatches:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
         projects = tuple(await self.unsearched_project_names(scope))
-        tags = most_specific_message_tags(query.text, self.search_by_tags.stem)
+        tags = extract_most_specific_search_tags(query.text, self.search_by_tags.stem)
         if query.categories or query.themes or query.as_of or not tags:
             return NonMemoryMatches(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []

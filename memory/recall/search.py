@@ -43,12 +43,12 @@ from madeleine.memory.recall.ports import (
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
     deduplicated_hits,
+    extract_most_specific_search_tags,
     hit_with_snippet,
     items_best_matching_tags,
     keep_hits_near_best_tag_match,
     make_first_tag_position_finder,
     make_first_term_finder,
-    most_specific_message_tags,
     related_themes,
     sort_hits_matching_inside_words_last,
     sort_hits_newest_first,
@@ -208,7 +208,7 @@ class SearchByTagsFromMessage:
     async def search_by_tags_of_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
-        tags = most_specific_message_tags(message, self.stem)
+        tags = extract_most_specific_search_tags(message, self.stem)
         if not tags:
             return SearchPage(())
         themes = await self.ledger.themes_of_each_recent_memory_with_tag(

@@ -149,7 +149,7 @@ def extract_search_tags_from_message(message: str) -> Iterator[str]:
             yield tag
 
 
-def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[SearchTagFromMessage, ...]:
+def extract_most_specific_search_tags(message: str, stem: Stemmer) -> tuple[SearchTagFromMessage, ...]:
     """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], SearchTagFromMessage] = {}
     for text in extract_search_tags_from_message(message):

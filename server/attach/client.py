@@ -77,7 +77,7 @@ class ConnectionToHost(ToolClient):
             with suppress(OSError, ValueError):
                 async for line in read_lines_of_byte_stream(reader.read):
                     message = json.loads(line or b"{}")
-                    if (received := self._received.get(_request_id_of_message(message))) is not None:
+                    if (received := self._received.get(_id_of_request_message_belongs_to(message))) is not None:
                         received.put_nowait(message)
         finally:
             self._lost = True
@@ -118,7 +118,7 @@ class ConnectionToHost(ToolClient):
         return ConnectionLost(f"The memory's process went away before it answered. {self._lost_hint}")
 
 
-def _request_id_of_message(message: Mapping[str, Any]) -> Any:
+def _id_of_request_message_belongs_to(message: Mapping[str, Any]) -> Any:
     if message.get("method") == "notifications/progress":
         return message["params"]["progressToken"]
     return None if "method" in message else message.get("id")

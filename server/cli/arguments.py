@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
+from madeleine.memory.model import CALLER_ROLES, ORGANISATION_KNOWLEDGE_KINDS
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
 from madeleine.server.cli.command_line_parser import CommandLineParser, parse_positive_count, parse_timeout_seconds
@@ -339,14 +339,14 @@ def _add_org_command(commands: Subparsers, json: CommandLineParser) -> None:
     add = verbs.add_parser("share", parents=[json], help="share a fact, or a version in place of one").add_argument
     add("text", nargs="?", help="the fact; - for standard input")
     add("--memory", metavar="ID", help="share this memory of yours in place of a text")
-    add("--kind", choices=KNOWLEDGE_KINDS, default="knowledge", help="default: knowledge")
+    add("--kind", choices=ORGANISATION_KNOWLEDGE_KINDS, default="knowledge", help="default: knowledge")
     add("--when", metavar="DATE", help="since when it is true")
     add("--supersedes", metavar="ID", help="what it takes the place of, of the same kind")
     add = verbs.add_parser("search", parents=[json], help="search what is shared, with your own memories").add_argument
     add("query")
     add("--limit", metavar="N", type=parse_positive_count, default=10, help="default: 10")
     show = verbs.add_parser("list", parents=[json], help="list what is shared, policies first").add_argument
-    show("--kind", choices=KNOWLEDGE_KINDS, action="append", help="only this kind; may be repeated")
+    show("--kind", choices=ORGANISATION_KNOWLEDGE_KINDS, action="append", help="only this kind; may be repeated")
     show("--as-of", metavar="DATE", help="what was true then")
     show("--limit", metavar="N", type=parse_positive_count, default=50, help="default: 50")
     history = verbs.add_parser("history", parents=[json], help="show all versions of a fact, with their authors")

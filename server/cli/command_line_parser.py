@@ -14,7 +14,7 @@ class ExamplesKeepingHelpFormatter(argparse.HelpFormatter):
     """Leaves the lines of examples as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith(help_text.EXAMPLES_HEADING):
+        if text.startswith(help_text.COMMAND_EXAMPLES_HEADING):
             return text + "\n"
         return super()._fill_text(text, width, indent)
 

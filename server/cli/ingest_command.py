@@ -121,7 +121,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
-                    document = DocumentToIngest(file, name, about=key_prefix, most_chars=most_chars)
+                    document = DocumentPartReader(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
         print_ingest_reports([report for report in reports if report.parts], as_json=arguments.json)
@@ -146,7 +146,7 @@ def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> N
 
 async def ingest_document(
     call: ToolClient,
-    document: DocumentToIngest,
+    document: DocumentPartReader,
     report: IngestFileReport,
     show: ShowByteProgress,
     defaults: Mapping[str, str | None],
@@ -232,7 +232,7 @@ class DocumentPart:
     location: str = ""
 
 
-class DocumentToIngest:
+class DocumentPartReader:
     """`name` is used in errors; the keys depend on `about` as well."""
 
     def __init__(self, file: IO[bytes], name: str, *, about: str, most_chars: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.model import (
-    KNOWLEDGE_KINDS,
+    ORGANISATION_KNOWLEDGE_KINDS,
     KnowledgeKind,
     MemoryId,
     RunId,
@@ -96,7 +96,7 @@ class WebUiDataReader:
 
     def _kinds_that_may_be_shared(self) -> list[KnowledgeKind]:
         access = self.memory.use_cases.organisation.config.write_access
-        kinds = [kind for kind in KNOWLEDGE_KINDS if access.may_write(self.caller.role, kind)]
+        kinds = [kind for kind in ORGANISATION_KNOWLEDGE_KINDS if access.may_write(self.caller.role, kind)]
         return [] if self.caller.read_only else kinds
 
     async def overview(self) -> dict[str, Any]:

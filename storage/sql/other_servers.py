@@ -49,7 +49,7 @@ def _name_with_server_suffix(name: str, database: PostgresDatabase) -> str:
     return f"{name}@{database.location.server}"
 
 
-class SharedLedgerIndexingRepository(IndexingRepository):
+class MultiServerIndexingRepository(IndexingRepository):
     """`IndexingLedger` of one of several servers."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -118,7 +118,7 @@ class SharedLedgerIndexingRepository(IndexingRepository):
         return _name_with_server_suffix(name, self._shared) if name in STORE_SETTING_NAMES_KEPT_PER_SERVER else name
 
 
-class SharedLedgerErasureRepository(ErasureRepository):
+class MultiServerErasureRepository(ErasureRepository):
     """`ErasedBytesLedger` of one of several servers: each erases what was forgotten from its own index."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -150,6 +150,6 @@ def install_multi_server_repositories(ledger: LedgerRepositories) -> None:
     database = ledger.database
     assert isinstance(database, PostgresDatabase)
     ledger.index_source, ledger.erasure = (
-        SharedLedgerIndexingRepository(database),
-        SharedLedgerErasureRepository(database),
+        MultiServerIndexingRepository(database),
+        MultiServerErasureRepository(database),
     )

@@ -15,7 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION_BEING_ID, BeingId, KnowledgeKind, Role, Scope
+from madeleine.memory.model import (
+    ORGANISATION_BEING_ID,
+    ORGANISATION_KNOWLEDGE_KINDS,
+    BeingId,
+    KnowledgeKind,
+    Role,
+    Scope,
+)
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.storage.sql.database.tables import memories_table
@@ -28,7 +35,7 @@ TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=1_000)
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     tool.name: to_mcp_tool(tool, 1_000).input_schema for tool in make_all_tools(Random(1))
 }
-SHARED = {f"s{number}": kind for number, kind in enumerate(KNOWLEDGE_KINDS, start=1)}
+SHARED = {f"s{number}": kind for number, kind in enumerate(ORGANISATION_KNOWLEDGE_KINDS, start=1)}
 PROTECTED: Mapping[Role, tuple[KnowledgeKind, ...]] = {
     "agent": ("policy", "decision", "procedure", "convention"),
     "senior": ("policy",),
@@ -40,8 +47,8 @@ NAMES = ("id", "ids", "supersedes", "memory", "cluster_id", "text", "key", "kind
 """Arguments that are given the ids, texts and keys of what is shared."""
 VALUES = (
     *SHARED,
-    *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS),
-    *KNOWLEDGE_KINDS,
+    *(f"Shared {kind}" for kind in ORGANISATION_KNOWLEDGE_KINDS),
+    *ORGANISATION_KNOWLEDGE_KINDS,
     "m1",
     "key",
     ORGANISATION_BEING_ID,
@@ -63,7 +70,10 @@ def calls() -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     ways = st.sampled_from([{"reason": "Wrong"}, {"undo": True}, {"erase": True}])
     retractions = st.builds(lambda id_, way: ("retract", {"id": id_} | way), st.sampled_from([*SHARED]), ways)
     shared = st.fixed_dictionaries(
-        {"text": st.sampled_from(VALUES) | st.text(min_size=1, max_size=20), "kind": st.sampled_from(KNOWLEDGE_KINDS)},
+        {
+            "text": st.sampled_from(VALUES) | st.text(min_size=1, max_size=20),
+            "kind": st.sampled_from(ORGANISATION_KNOWLEDGE_KINDS),
+        },
         optional={"supersedes": st.sampled_from([*SHARED]), "key": st.just("key"), "when": st.just("2026-01-01")},
     )
     anything = [
@@ -92,7 +102,7 @@ async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]
 
 
 async def furnish(memory: OpenedMemory) -> None:
-    for kind in KNOWLEDGE_KINDS:
+    for kind in ORGANISATION_KNOWLEDGE_KINDS:
         call = ToolCallContext(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
         shared = {"text": f"Shared {kind}", "kind": kind, "key": "key" if kind == "policy" else f"key {kind}"}
         assert not (await TOOLS.call_tool("share", shared, call)).is_error

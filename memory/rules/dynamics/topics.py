@@ -15,7 +15,7 @@ import numpy as np
 from madeleine.memory.vector_space import VectorRows, VectorSpace, normalize_vector_rows
 
 MIN_NEW_CLUSTER_MEMORIES = 3
-MIN_TOPIC_COSINE = 0.35
+MIN_TOPIC_GRAPH_LINK_COSINE = 0.35
 """Cosine of two memories, without what all share, from which they may be of one topic: of unrelated ones, with a date
 and a feeling in common, hardly a pair has it."""
 TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY = 12
@@ -104,8 +104,8 @@ def assign_unclustered_vectors_to_topics(
 
 
 def symmetric_nearest_neighbour_graph(vectors: VectorRows) -> WeightedNeighboursByRow:
-    """Each row with the `TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY` nearest to it, from `MIN_TOPIC_COSINE` on, and those that
-    it is one of."""
+    """Each row with the `TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY` nearest to it, from `MIN_TOPIC_GRAPH_LINK_COSINE`
+    on, and those that it is one of."""
     neighbours: WeightedNeighboursByRow = [{} for _ in vectors]
     for start in range(0, len(vectors), COSINE_BLOCK_ROWS):
         cosines = vectors[start : start + COSINE_BLOCK_ROWS] @ vectors.T
@@ -114,7 +114,7 @@ def symmetric_nearest_neighbour_graph(vectors: VectorRows) -> WeightedNeighbours
             some = np.argpartition(-near, min(TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY, len(near) - 1))[
                 :TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY
             ]
-            for other in some[near[some] >= MIN_TOPIC_COSINE]:
+            for other in some[near[some] >= MIN_TOPIC_GRAPH_LINK_COSINE]:
                 neighbours[row][int(other)] = neighbours[int(other)][row] = float(near[other])
     return neighbours
 

@@ -53,7 +53,7 @@ _JSON_OPENING_BRACKET_PATTERN = re.compile(r"[{\[]")
 _MAX_JSON_BEGINNINGS_TRIED = 50
 """Beginnings of JSON that are tried in one text."""
 
-_RECALL_FRAGMENT_OR_LINE_BREAK_PATTERN = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
+_RECALL_FRAGMENT_SEPARATOR_OR_LINE_BREAK_PATTERN = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
 """Between the fragments of a recall, and between lines."""
 _INFLECTION_ENDING_PATTERN = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
 REPORTING_AND_FUNCTION_WORD_LISTS = ("reporting", "function_words")
@@ -210,7 +210,9 @@ def _contains_own_tool_answer(value: Any, depth: int = 4) -> bool:
 def split_into_sentences_and_lines(text: str) -> list[str]:
     """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
     pieces = (
-        sentence for line in _RECALL_FRAGMENT_OR_LINE_BREAK_PATTERN.split(text) for sentence in split_sentences(line)
+        sentence
+        for line in _RECALL_FRAGMENT_SEPARATOR_OR_LINE_BREAK_PATTERN.split(text)
+        for sentence in split_sentences(line)
     )
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 

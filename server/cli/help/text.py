@@ -16,7 +16,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Help": ("help", "completion"),
 }
 OTHER_COMMANDS_HEADING = "More"
-EXAMPLES_HEADING = "examples:"
+COMMAND_EXAMPLES_HEADING = "examples:"
 COMMAND_EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": (
         "madeleine init                                  put it into the MCP clients on this machine",
@@ -63,7 +63,7 @@ _ARGPARSE_INVALID_CHOICE_ERROR_PATTERN = re.compile(
 def help_examples_of_command(command: str) -> str:
     """The part of a help text with examples; "" where there are none."""
     return (
-        "\n".join((EXAMPLES_HEADING, *(f"  {line}" for line in COMMAND_EXAMPLES[command])))
+        "\n".join((COMMAND_EXAMPLES_HEADING, *(f"  {line}" for line in COMMAND_EXAMPLES[command])))
         if command in COMMAND_EXAMPLES
         else ""
     )

@@ -56,7 +56,7 @@ from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, depe
 _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories_table.c, tables.patrol_runs.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _IS_JOURNAL_ROW_OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING_ID_BIND)
-_SELECT_CHANGES_NEWEST_FIRST = (
+_SELECT_JOURNAL_OF_RUN_NEWEST_FIRST = (
     select(*PATROL_JOURNAL_ROW_MAP.columns).where(*_IS_JOURNAL_ROW_OF_RUN).order_by(_j.seq.desc())
 )
 _DELETE_JOURNAL_OF_RUN = delete(tables.patrol_changes_table).where(*_IS_JOURNAL_ROW_OF_RUN)
@@ -199,7 +199,7 @@ class _PatrolRunUndo:
     async def restore(self) -> PatrolUndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, PATROL_JOURNAL_ROW_MAP.from_row)
+        changes = await self._rows(_SELECT_JOURNAL_OF_RUN_NEWEST_FIRST, PATROL_JOURNAL_ROW_MAP.from_row)
         targets = [change.target for change in changes if change.kind == "memory"]
         unarchived = await restore_memories_archived_by_run(transaction, scope, self.run, targets)
         of_memories = [change for change in changes if change.kind == "memory"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS, KnowledgeKind, Role
+from madeleine.memory.model import CALLER_ROLES, ORGANISATION_KNOWLEDGE_KINDS, KnowledgeKind, Role
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from tests.rows import for_each_row
 
@@ -22,11 +22,11 @@ WRITES = {
 @for_each_row("role", CALLER_ROLES)
 def test_a_role_writes_the_kinds_of_its_row(role: Role) -> None:
     access = KnowledgeWriteAccess()
-    assert tuple(access.may_write(role, kind) for kind in KNOWLEDGE_KINDS) == WRITES[role]
+    assert tuple(access.may_write(role, kind) for kind in ORGANISATION_KNOWLEDGE_KINDS) == WRITES[role]
 
 
 @pytest.mark.parametrize("role", CALLER_ROLES)
-@pytest.mark.parametrize("kind", KNOWLEDGE_KINDS)
+@pytest.mark.parametrize("kind", ORGANISATION_KNOWLEDGE_KINDS)
 def test_an_agent_changes_only_what_its_being_has_shared(role: Role, kind: KnowledgeKind) -> None:
     access = KnowledgeWriteAccess()
     assert access.role_may_change(role, kind, is_author=True) == access.may_write(role, kind)

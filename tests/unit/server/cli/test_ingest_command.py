@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli import ingest_command
-from madeleine.server.cli.ingest_command import DocumentPart, DocumentToIngest
+from madeleine.server.cli.ingest_command import DocumentPart, DocumentPartReader
 from tests.rows import for_each_row
 
 MOST = 40
@@ -21,7 +21,7 @@ MOST = 40
 
 def parts(content: bytes | IO[bytes], name: str = "a.txt", about: str = "", most: int = MOST) -> list[DocumentPart]:
     file = io.BytesIO(content) if isinstance(content, bytes) else content
-    return list(DocumentToIngest(file, name, about=about, most_chars=most).parts())
+    return list(DocumentPartReader(file, name, about=about, most_chars=most).parts())
 
 
 def refused(content: bytes, name: str = "a.txt") -> str:
@@ -86,7 +86,7 @@ class Endless(io.RawIOBase):
 
 def test_only_what_is_needed_is_read() -> None:
     file: Any = Endless()
-    found = list(islice(DocumentToIngest(file, "-", about="", most_chars=1_000).parts(), 100))
+    found = list(islice(DocumentPartReader(file, "-", about="", most_chars=1_000).parts(), 100))
     assert all(len(part.text) <= 1_000 for part in found)
     assert file.given <= 3 * ingest_command.FILE_READ_CHUNK_BYTES
 

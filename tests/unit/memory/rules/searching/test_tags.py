@@ -9,8 +9,8 @@ from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
     MAX_MESSAGE_TAG_CHARS,
     MAX_TAGS_PER_MESSAGE,
+    extract_most_specific_search_tags,
     extract_search_tags_from_message,
-    most_specific_message_tags,
     related_themes,
     search_tag_of_word_or_phrase,
 )
@@ -41,18 +41,19 @@ def test_tags_are_what_is_marked_then_names_then_words_the_longest_first(message
 
 def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
     assert [
-        tag.text for tag in most_specific_message_tags("Running, runs and run; berries and a berry", stem_english_word)
+        tag.text
+        for tag in extract_most_specific_search_tags("Running, runs and run; berries and a berry", stem_english_word)
     ] == [
         "running",
         "berries",
     ]
     many = " ".join(f"w{n}ord" for n in range(100))
-    assert len(most_specific_message_tags(many, stem_english_word)) == MAX_TAGS_PER_MESSAGE
+    assert len(extract_most_specific_search_tags(many, stem_english_word)) == MAX_TAGS_PER_MESSAGE
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
 def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
-    for tag in most_specific_message_tags(message, stem_english_word):
+    for tag in extract_most_specific_search_tags(message, stem_english_word):
         assert 0 < len(tag.text) <= MAX_MESSAGE_TAG_CHARS
         assert tag.text not in ENGLISH_STOP_WORDS
         assert all(tag.anchor in form for form in tag.forms)
@@ -63,7 +64,7 @@ def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
 )
 def test_a_message_made_to_be_slow_is_not(message: str) -> None:
     """Patterns that begin anew at every character would take minutes here."""
-    assert len(most_specific_message_tags(message, stem_english_word)) <= 1
+    assert len(extract_most_specific_search_tags(message, stem_english_word)) <= 1
 
 
 def test_themes_that_often_stand_beside_a_tag_are_related() -> None:
