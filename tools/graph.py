@@ -56,7 +56,7 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
     result = await graph.find_related(
         call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of
     )
-    call.audit_recall("related", dict.fromkeys(memory.id for memory in _memories_of_related_entities(result)))
+    call.audit_recall("related", dict.fromkeys(memory.id for memory in _memories_shown_in_related_entities(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
             f"No memory names {arguments.entity!r}.", _ENTITY_GRAPH_INCOMPLETE_NOTICE if result.is_incomplete else ""
@@ -76,7 +76,7 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
 _ENTITY_GRAPH_INCOMPLETE_NOTICE = "Some memories are still to be read: ask again in a moment."
 
 
-def _memories_of_related_entities(result: RelatedEntities) -> Iterator[Memory]:
+def _memories_shown_in_related_entities(result: RelatedEntities) -> Iterator[Memory]:
     yield from (one.memory for one in result.relations)
     yield from (memory for one in result.neighbours for memory in one.memories)
     yield from result.timeline

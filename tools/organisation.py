@@ -8,7 +8,7 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import ORGANISATION_BEING_ID, KnowledgeKind, Memory, MemoryId, Scene, Scope
-from madeleine.memory.organisation.knowledge import NewKnowledge, organisation_scope
+from madeleine.memory.organisation.knowledge import NewKnowledge, caller_scope_in_organisation
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.tools.arguments import LongText, SceneLengthText, ShortText, ToolArguments, unique
@@ -191,5 +191,5 @@ async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArgu
 
 
 async def _full_id_of_shared_memory(call: ToolCallContext, id_: str) -> MemoryId:
-    shared: Scope = organisation_scope(call.scope)
+    shared: Scope = caller_scope_in_organisation(call.scope)
     return (await call.use_cases.short_ids.full_memory_id_by_given_id(shared, [id_]))[id_]

@@ -175,7 +175,7 @@ def recall_result_as_json(
     if format_ != "memories":  # a text does not name its memories
         sources = [
             memory_without_text_as_json(memory) | undecided_supersession_as_json(memory, short_ids)
-            for memory, _ in _memories_in_answer_text(result, format_)
+            for memory, _ in _memories_shown_in_recall_text(result, format_)
         ]
         content = {format_: result.text} | without_empty_fields(sources=sources)
     if format_ != "prompt":
@@ -205,7 +205,7 @@ def other_projects_notice(projects: Sequence[str]) -> str:
     return f"What belongs to a project is found with its name in project: {names}." if projects else ""
 
 
-def _memories_in_answer_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
+def _memories_shown_in_recall_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
     """What the text of this format holds, with scores; the lines of a block in their order."""
     if format_ != "prompt":
         return list(result.memories)
@@ -220,7 +220,10 @@ def recall_details_as_json(
     """What an answer with details has instead of `memories`, `preferences` or `sources`, and besides."""
     memories, preferences = (
         [detailed_memory_as_json(memory, short_ids) | brief_memory_as_json(memory, score) for memory, score in scored]
-        for scored in (_memories_in_answer_text(result, format_), () if format_ == "prompt" else result.preferences)
+        for scored in (
+            _memories_shown_in_recall_text(result, format_),
+            () if format_ == "prompt" else result.preferences,
+        )
     )
     if format_ != "memories":
         for memory in memories:

@@ -40,7 +40,7 @@ def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[st
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
     works for Lindt" and "Ada's sister Mia"."""
-    readings = _analysed_scene_texts(memory)
+    readings = _analysed_action_and_dialogue(memory)
     names = _NameFinder(memory.scene.actors, known)
     relations = dict.fromkeys(relation for reading in readings for relation in _relations_between_names(reading, names))
     found = _distinct_entities(_entity_names_with_kinds(memory, readings, names))
@@ -55,13 +55,13 @@ def keys_of_capitalised_words_of_memory(memory: Memory) -> set[str]:
     """Keys of the words with a capital, of which some may be known as names."""
     return {
         entity_key(word.stem)
-        for reading in _analysed_scene_texts(memory)
+        for reading in _analysed_action_and_dialogue(memory)
         for word in reading.words
         if word.is_capitalised
     }
 
 
-def _analysed_scene_texts(memory: Memory) -> list[AnalysedText]:
+def _analysed_action_and_dialogue(memory: Memory) -> list[AnalysedText]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
     texts = (text[:MAX_CHARS_PER_TEXT_FOR_GRAPH_RULES] for text in (memory.scene.action, *memory.scene.dialogue))

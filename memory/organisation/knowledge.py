@@ -78,7 +78,7 @@ class OwnAndSharedSearchResult:
     words_only_reason: str = ""
 
 
-def organisation_scope(scope: Scope) -> Scope:
+def caller_scope_in_organisation(scope: Scope) -> Scope:
     """What the caller does there is its own act: it is the author."""
     shared = replace(scope, being_id=ORGANISATION_BEING_ID, author=scope.being_id, count_activations=False)
     return replace(shared, project="", level="persistent")
@@ -118,14 +118,14 @@ class OrganisationKnowledge:
                 return StoredSceneResult(memory=known, status="stored", repeated=True)
             if new.kind == "policy" and new.supersedes is None:
                 await self._require_room_for_policy("Nothing was shared")
-            [stored] = await self.truth.store(organisation_scope(scope), [scene])
+            [stored] = await self.truth.store(caller_scope_in_organisation(scope), [scene])
         return stored
 
     async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthChangeOutcome:
         """It was wrong: no longer found, but kept with its author. Raises `NotPermitted`, `NotCurrent`,
         `InvalidInput`."""
         await self._require_right_to_change(scope, [id_])
-        return await self.truth.retract(organisation_scope(scope), id_, reason)
+        return await self.truth.retract(caller_scope_in_organisation(scope), id_, reason)
 
     async def undo(self, scope: Scope, id_: MemoryId) -> TruthChangeOutcome:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
@@ -136,14 +136,14 @@ class OrganisationKnowledge:
                 chain = (await self.versions(scope, [id_])).get(id_, [])
                 if all(version.truth != "current" for version in chain):  # else one goes for the one that comes back
                     await self._require_room_for_policy("Nothing was taken back")
-            return await self.truth.undo(organisation_scope(scope), id_)
+            return await self.truth.undo(caller_scope_in_organisation(scope), id_)
 
     async def erase(self, scope: Scope, id_: MemoryId) -> ForgetOutcome:
         """Erase it for good, as `forget` does (ruling 11). Raises `NotPermitted`, `InvalidInput`."""
         if "erase" not in permissions_of_role(scope.role):
             raise NotPermitted(RETRACT_TOOL_NAME, permission="erase", role=scope.role)
         await self._require_right_to_change(scope, [id_])
-        return await self.forget(organisation_scope(scope), [id_])
+        return await self.forget(caller_scope_in_organisation(scope), [id_])
 
     async def list_knowledge(
         self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
@@ -155,7 +155,7 @@ class OrganisationKnowledge:
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""
-        return await self.ledger.all_versions_by_memory_id(organisation_scope(scope), ids)
+        return await self.ledger.all_versions_by_memory_id(caller_scope_in_organisation(scope), ids)
 
     async def search(
         self,
@@ -171,7 +171,7 @@ class OrganisationKnowledge:
         most_shared = min(query.limit, self.config.max_retrieved)
         among = KNOWLEDGE_CANDIDATES_PER_RESULT * most_shared if kinds else most_shared
         shared_query = replace(query, limit=among, max_limit=0)
-        shared = await self.recall(organisation_scope(scope), shared_query, language=language)
+        shared = await self.recall(caller_scope_in_organisation(scope), shared_query, language=language)
         of_kinds = [(one, score) for one, score in shared.memories if not kinds or one.knowledge in kinds]
         found = of_kinds[:most_shared]
         notices, words_only_reason = shared.notices, shared.words_only_reason
@@ -190,7 +190,7 @@ class OrganisationKnowledge:
 
     def audit_recall(self, scope: Scope, tool: str, shown: Sequence[Memory]) -> None:
         """Record what an answer shows, of each owner."""
-        for owner in (scope, organisation_scope(scope)):
+        for owner in (scope, caller_scope_in_organisation(scope)):
             if ids := [one.id for one in shown if one.being_id == owner.being_id]:
                 self.audit(owner, "recall", tool=tool, ids=ids)
 
@@ -224,7 +224,7 @@ class OrganisationKnowledge:
             )
 
     async def _shared_facts_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-        known = await self.truth.store.ledger.memories_with_ids(organisation_scope(scope), ids)
+        known = await self.truth.store.ledger.memories_with_ids(caller_scope_in_organisation(scope), ids)
         if missing := set(ids) - {one.id for one in known}:
             raise InvalidInput(
                 f"Nothing that is shared has the id {min(missing)!r}. Nothing was changed: take an id such as s3, as "
@@ -261,7 +261,7 @@ class OrganisationKnowledge:
         store = self.truth.store
         redacted, _ = redact_scene(new, store.redact)
         text = content_hash(embedded_text(redacted.scene, redacted.feeling))
-        shared = organisation_scope(scope)
+        shared = caller_scope_in_organisation(scope)
         same = await store.ledger.memories_with_ids(shared, await store.ledger.ids_with_content_hash(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 

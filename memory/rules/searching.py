@@ -118,7 +118,7 @@ def _compiled_pattern(pattern: str) -> re.Pattern[str]:
 
 # --- the tags of a message ---
 
-MAX_TAGS_PER_MESSAGE = 8
+MAX_SEARCH_TAGS_FROM_MESSAGE = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
 MAX_MESSAGE_TAG_CHARS = 60
 
@@ -150,12 +150,12 @@ def extract_search_tags_from_message(message: str) -> Iterator[str]:
 
 
 def extract_most_specific_search_tags(message: str, stem: Stemmer) -> tuple[SearchTagFromMessage, ...]:
-    """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
+    """The `MAX_SEARCH_TAGS_FROM_MESSAGE` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], SearchTagFromMessage] = {}
     for text in extract_search_tags_from_message(message):
         tag = search_tag_of_word_or_phrase(text, stem)
         tags.setdefault(tag.forms, tag)
-        if len(tags) == MAX_TAGS_PER_MESSAGE:
+        if len(tags) == MAX_SEARCH_TAGS_FROM_MESSAGE:
             break
     return tuple(tags.values())
 

@@ -27,7 +27,7 @@ _NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
 _MADE_UP_CONTENT_WORD = "zqnamed"
 
 
-def _days_after_today(today: date, count: int) -> Days:
+def _span_of_next_days(today: date, count: int) -> Days:
     return today + timedelta(days=1), today + timedelta(days=count)
 
 
@@ -41,9 +41,9 @@ def _month_containing_day(day: date) -> Days:
 
 
 _COMING_DAYS_FUNCTION_BY_PATTERN_NAME: Mapping[str, Callable[[date, int], Days]] = {
-    "tomorrow": lambda today, _: _days_after_today(today, 1),
-    "next_days": lambda today, count: _days_after_today(today, count or DEFAULT_COMING_DAYS),
-    "next_weeks": lambda today, count: _days_after_today(today, 7 * (count or DEFAULT_COMING_WEEKS)),
+    "tomorrow": lambda today, _: _span_of_next_days(today, 1),
+    "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_COMING_DAYS),
+    "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_COMING_WEEKS)),
     "next_week": lambda today, _: _week_containing_day(today + timedelta(weeks=1)),
     "next_month": lambda today, _: _month_containing_day(_month_containing_day(today)[1] + timedelta(days=1)),
 }

@@ -33,9 +33,9 @@ from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
     read_environment_variables,
-    resolve_automatic_project_setting,
     resolve_data_directory,
     setting_values_from_variables,
+    settings_with_automatic_project_resolved,
 )
 
 
@@ -120,7 +120,7 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
     settings = setting_values_from_variables(variables) | {
         name: str(value) for name, value in setting_overrides_from_arguments(arguments).items()
     }
-    settings = resolve_automatic_project_setting(settings)
+    settings = settings_with_automatic_project_resolved(settings)
     return forward_stdio_to_host(resolve_data_directory(settings.pop("data_dir", None)), variables, settings)
 
 

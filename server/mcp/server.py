@@ -42,7 +42,7 @@ from madeleine.server.mcp.skills import (
     skill_resources,
     skills_get_result,
 )
-from madeleine.server.settings.environment import resolve_automatic_project_setting
+from madeleine.server.settings.environment import settings_with_automatic_project_resolved
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import excerpt_for_error
 from madeleine.tools.chat_app import read_mcp_app_resource
@@ -343,7 +343,7 @@ async def open_client_progress_reporter(context: RequestContext) -> AsyncIterato
 async def serve_mcp_on_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
-    settings = settings.model_copy(update=resolve_automatic_project_setting({"project": settings.project}))
+    settings = settings.model_copy(update=settings_with_automatic_project_resolved({"project": settings.project}))
     toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being), settings.role)
     end = anyio.Event()
     with call_on_stop_signals(end.set):

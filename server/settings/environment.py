@@ -65,7 +65,9 @@ def project_of_directory(directory: Path) -> str:
     return "" if directory == home or directory in home.parents else directory.name
 
 
-def resolve_automatic_project_setting(settings: Mapping[str, str], directory: Path | None = None) -> dict[str, str]:
+def settings_with_automatic_project_resolved(
+    settings: Mapping[str, str], directory: Path | None = None
+) -> dict[str, str]:
     """The settings that a client brings, with its project in place of `auto` where its directory tells it."""
     project = settings.get("project", "")
     if project == AUTOMATIC_PROJECT_VALUE:

@@ -56,7 +56,7 @@ from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.suggestions import nearest_name
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
-_DUPLICATE_THRESHOLD_DEFAULTS = DuplicateThresholds()
+_DEFAULT_DUPLICATE_THRESHOLDS = DuplicateThresholds()
 _QDRANT_URL_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationKnowledgeConfig(), LessonConfig()
 _MEMORY_THREAD_ENABLING_HINT = (
@@ -125,9 +125,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Take secrets (keys, tokens, passwords) out of what is stored."""
     erasure_seconds: SecondsUpToOneDay = DEFAULT_PROMISED_ERASURE_SECONDS
     """Within which the bytes of what was forgotten are gone from the disk (ruling 25)."""
-    same_scene_cosine: UnitFraction = _DUPLICATE_THRESHOLD_DEFAULTS.same
+    same_scene_cosine: UnitFraction = _DEFAULT_DUPLICATE_THRESHOLDS.same
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
-    min_resemblance: UnitFraction = _DUPLICATE_THRESHOLD_DEFAULTS.resembling
+    min_resemblance: UnitFraction = _DEFAULT_DUPLICATE_THRESHOLDS.resembling
     """From it a scene is linked to the memory that resembles it most, by words and meaning."""
     ingest_threshold: UnitFraction = MIN_STORED_CHUNK_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""

@@ -19,7 +19,7 @@ from madeleine.memory.model import (
     short_id_of_memory_number,
     short_id_of_non_memory,
 )
-from madeleine.memory.organisation.knowledge import organisation_scope
+from madeleine.memory.organisation.knowledge import caller_scope_in_organisation
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.dynamics.importance import (
@@ -281,7 +281,7 @@ class WebUiDataReader:
 
     async def has_shared_change_after(self, after: int) -> bool:
         """Whether anybody has changed what all share."""
-        everyone = organisation_scope(self.scope)
+        everyone = caller_scope_in_organisation(self.scope)
         overview = self.memory.ledger.overview
         return bool(await overview.audit_page(everyone, limit=1, after=after, events=CHANGE_AUDIT_EVENTS))
 

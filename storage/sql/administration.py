@@ -57,7 +57,7 @@ async def record_audit_entry(
     await append_audit_entries(transaction, [build_audit_entry(scope, event, at, tool=tool, ids=ids)])
 
 
-async def record_audit_entry_per_tool(
+async def record_audit_entries_grouped_by_tool(
     transaction: Transaction, scope: Scope, event: AuditEventKind, changes: Iterable[tuple[str, str, datetime]]
 ) -> None:
     """Record one entry for each tool in `changes` (tool, id, time), at the time of its last change."""

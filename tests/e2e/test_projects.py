@@ -16,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 
-from madeleine.server.settings.environment import project_of_directory, resolve_automatic_project_setting
+from madeleine.server.settings.environment import project_of_directory, settings_with_automatic_project_resolved
 from tests.contracts.ledger.ledger_values import ADA, batch, memory
 from tests.e2e.hosting import hosted, madeleine, no_host_left
 from tests.e2e.serving import call_tool, command, environment, furnish
@@ -36,12 +36,12 @@ def test_a_project_is_the_repository_else_the_directory_and_never_the_home(
         (tmp_path / "boat" / "src", "boat"), (home / "notes", "notes"), (home, ""), (home.parent, ""), (Path("/"), ""),
     ):  # fmt: skip
         assert project_of_directory(directory) == name, directory
-    assert resolve_automatic_project_setting({"project": "auto", "being": "a"}, tmp_path / "boat") == {
+    assert settings_with_automatic_project_resolved({"project": "auto", "being": "a"}, tmp_path / "boat") == {
         "project": "boat", "being": "a",
     }  # fmt: skip
     for project in ("auto", "other", ""):
         own = {"project": project} if project else {}
-        assert resolve_automatic_project_setting(own, home) == own
+        assert settings_with_automatic_project_resolved(own, home) == own
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_SPACES_PATTERN = re.compile(r"\s*")
+_OPTIONAL_SPACES_PATTERN = re.compile(r"\s*")
 _SPACES_AND_COMMAS_PATTERN = re.compile(r"[\s,]*")
 _MAX_CUT_OFF_ERROR_DISTANCE_CHARS = 16
 """JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
@@ -27,7 +27,7 @@ def iterate_json_array(chunks: Iterable[str]) -> Iterator[Any]:
     Raises `ValueError` that says after how many characters it cannot be read.
     """
     buffer = _JsonBuffer(chunks)
-    if buffer.skip_to_next_char(_SPACES_PATTERN) != "[":
+    if buffer.skip_to_next_char(_OPTIONAL_SPACES_PATTERN) != "[":
         yield buffer.decode_element(alone=True)
         return
     buffer.position += 1
@@ -80,7 +80,7 @@ class _JsonBuffer:
             self._read_more()
 
     def _next_char_after_spaces(self, position: int) -> str:
-        match = _SPACES_PATTERN.match(self._text, position)
+        match = _OPTIONAL_SPACES_PATTERN.match(self._text, position)
         return self._text[match.end() : match.end() + 1] if match else ""
 
     def _is_near_buffer_end(self, position: int) -> bool:

@@ -22,7 +22,7 @@ from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import CallToolAndWait, open_blocking_host_client
 from madeleine.server.cli.observing.recalling import recall_for_compacted_conversation, recall_for_hook
-from madeleine.server.cli.observing.recording import archive_session_memories, record_messages
+from madeleine.server.cli.observing.recording import record_messages, request_archiving_of_session_memories
 from madeleine.server.cli.observing.request import parse_observe_stdin
 from madeleine.server.settings.environment import (
     DEFAULT_MAX_TEXT_CHARS,
@@ -30,9 +30,9 @@ from madeleine.server.settings.environment import (
     URL_VARIABLE,
     read_environment_variables,
     read_settings_file,
-    resolve_automatic_project_setting,
     resolve_data_directory,
     setting_values_from_variables,
+    settings_with_automatic_project_resolved,
 )
 
 OBSERVE_CLIENT_NAME = "madeleine observe"
@@ -105,7 +105,7 @@ def run_observe_hook(arguments: argparse.Namespace, deadline: float) -> ObserveC
         if arguments.recall and not recalled:
             recalled = recall_for_hook(call, request)
         if request.ends:
-            archive_session_memories(call, request)
+            request_archiving_of_session_memories(call, request)
     return ObserveCommandOutput(recalled, complaint)
 
 
@@ -125,14 +125,14 @@ def open_memory_client(
 
         token = variables.get(TOKEN_VARIABLE, "")
         client = BlockingHttpToolClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
-        project = resolve_automatic_project_setting(settings, directory).get("project", "")
+        project = settings_with_automatic_project_resolved(settings, directory).get("project", "")
         yield _wrap_calls_with_project(client, project) if project else client, DEFAULT_MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = max_text_chars_from_settings(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
-    settings = resolve_automatic_project_setting(chosen, directory) | {"toolsets": "all"}
+    settings = settings_with_automatic_project_resolved(chosen, directory) | {"toolsets": "all"}
     with open_blocking_host_client(data_dir, variables, settings, name=OBSERVE_CLIENT_NAME, until=deadline) as call:
         yield call, limit
 

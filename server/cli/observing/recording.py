@@ -77,7 +77,7 @@ def _send_with_memories_and_return_refusals(
     return []
 
 
-def archive_session_memories(call: CallToolAndWait, request: ObserveRequest) -> None:
+def request_archiving_of_session_memories(call: CallToolAndWait, request: ObserveRequest) -> None:
     """What was to be kept for this session only goes into the archive (spec O2). Where the server does not offer the
     tool, or the caller may not, it goes when the session has been quiet for long enough."""
     with suppress(MadeleineError):

@@ -16,7 +16,7 @@ from madeleine.memory.rules.storing.retelling import (
     memory_without_retelling,
     retelling_changes_index,
 )
-from madeleine.storage.sql.administration import record_audit_entry_per_tool
+from madeleine.storage.sql.administration import record_audit_entries_grouped_by_tool
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -68,7 +68,7 @@ async def reinforce_memories(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT_ROW_MAP.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
-    await record_audit_entry_per_tool(transaction, scope, "reinforce", reinforced)
+    await record_audit_entries_grouped_by_tool(transaction, scope, "reinforce", reinforced)
     return added
 
 

@@ -31,8 +31,8 @@ from madeleine.memory.rules.dynamics.revision import (
 from madeleine.memory.rules.dynamics.truth import TruthChangeOutcome
 from madeleine.storage.sql.administration import (
     read_store_setting,
+    record_audit_entries_grouped_by_tool,
     record_audit_entry,
-    record_audit_entry_per_tool,
     write_store_setting_once,
 )
 from madeleine.storage.sql.database import dialect, tables
@@ -188,7 +188,7 @@ async def insert_and_number_memories(transaction: Transaction, scope: Scope, new
         _INSERT_PREFERENCE, [_PROFILE_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
-    await record_audit_entry_per_tool(transaction, scope, "store", stored)
+    await record_audit_entries_grouped_by_tool(transaction, scope, "store", stored)
     return new
 
 

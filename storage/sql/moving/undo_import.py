@@ -42,7 +42,6 @@ _SELECT_IMPORT = select(_i.id, _i.state, _i.last_numbers).where(_i.id == bindpar
 _SELECT_IMPORTED_ROW_RECORDS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
 _SELECT_BEINGS_OF_MEMORIES = select(_m.id, _m.being_id).where(in_bound_list_condition(_m.id, "ids"))
 _own = json_list_item_rows(bindparam("ids"))
-_IS_OWN = _m.id.in_(select(_own.c.value))
 _COLUMNS_POINTING_TO_MEMORIES = (_m.absorbed_into, _m.compressed_into, _m.superseded_by)
 _SELECT_MEMORIES_CHANGED_SINCE_IMPORT = union(
     *(
@@ -70,7 +69,6 @@ _SELECT_DIARY_SOURCES = (
     .join(_source, true())
 )
 _MESSAGE_HAS_BOUND_ID = (in_bound_list_condition(_messages.id, "ids"),)
-_DELETE_LINKS = delete(message_memories_table).where(in_bound_list_condition(_links.message_id, "ids"))
 _DELETE_EMPTY_SESSION = delete(sessions).where(
     _s.being_id == bindparam("own_being"),
     _s.session_id == bindparam("own_session"),
@@ -89,7 +87,7 @@ _DELETE_BEING_WITHOUT_MEMORIES = delete(tables.beings_table).where(
 )
 _MARK_IMPORT_UNDONE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
 _DELETE_IMPORTED_ROW_RECORDS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
-_SELECT_IMPORTED_REINFORCEMENTS = select(_r.key, _r.memory_id, _r.digest).where(
+_SELECT_REINFORCEMENTS_ADDED_BY_IMPORT = select(_r.key, _r.memory_id, _r.digest).where(
     _r.import_id == bindparam("import"), _r.type == "reinforcement"
 )
 _told = tables.reinforcements_table.c
@@ -194,7 +192,7 @@ class ImportUndo:
 
     async def _remove_reinforcements(self) -> None:
         """Retellings that the import has added, of memories that were here and of its own."""
-        rows = await self._rows(_SELECT_IMPORTED_REINFORCEMENTS, tuple, **{"import": self._import_id})
+        rows = await self._rows(_SELECT_REINFORCEMENTS_ADDED_BY_IMPORT, tuple, **{"import": self._import_id})
         added: defaultdict[str, list[RetellingAdditions]] = defaultdict(list)
         keys: defaultdict[str, list[str]] = defaultdict(list)
         for key, memory_id, digest in rows:

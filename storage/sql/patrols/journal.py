@@ -103,7 +103,7 @@ class PatrolStepJournal:
                     if not INDEXED_MEMORY_FIELDS.isdisjoint(changed):
                         indexed.append(MemoryId(key))
                 if before != after:
-                    rows.append(self._row(kind, key, before, _with_vector_digest(after)))
+                    rows.append(self._row(kind, key, before, _with_vector_replaced_by_digest(after)))
         await self._transaction.execute_many(_INSERT_JOURNAL_ROWS, rows)
         return indexed
 
@@ -149,7 +149,7 @@ def _to_json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def _with_vector_digest(after: JournalFields | None) -> JournalFields | None:
+def _with_vector_replaced_by_digest(after: JournalFields | None) -> JournalFields | None:
     """The row itself, or the next change of it, has the vector."""
     return after | {"vector": _vector_digest(after["vector"])} if after and after.get("vector") else after
 

@@ -79,10 +79,10 @@ _SELECT_STATES_OF_CLUSTER_MEMBERS = _SELECT_MEMORY_STATES.where(
 ).order_by(_m.seq)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
-_MAX_FADING_CYCLES = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
+_CYCLES_UNTIL_FULL_IMPORTANCE_IS_DYING = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
 _FADING_IMPORTANCE_BY_CYCLE_COUNT = [
     MAX_DYING_IMPORTANCE * math.exp(cycles / IMPORTANCE_DECAY_CYCLES) * (1 + 1e-9)
-    for cycles in range(_MAX_FADING_CYCLES + 1)
+    for cycles in range(_CYCLES_UNTIL_FULL_IMPORTANCE_IS_DYING + 1)
 ]
 _thresholds = dialect.json_list_item_rows(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
@@ -264,7 +264,9 @@ class PatrolReader:
         thresholds = json.dumps(_FADING_IMPORTANCE_BY_CYCLE_COUNT)
         states = [
             *await self._read_memory_states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
-            *await self._read_memory_states(_SELECT_LONG_FADED_ACTIVE, cycle=cycle, deepest=_MAX_FADING_CYCLES),
+            *await self._read_memory_states(
+                _SELECT_LONG_FADED_ACTIVE, cycle=cycle, deepest=_CYCLES_UNTIL_FULL_IMPORTANCE_IS_DYING
+            ),
             *await self._read_memory_states(_SELECT_UNFADED_DYING, thresholds=thresholds),
             *await self._read_memory_states(_SELECT_PINNED_DYING),
         ]

@@ -200,7 +200,7 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     later = select(old.c.superseded_by.label("id")).where(
         old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), contained
     )
-    return select(_with_all_later_versions(later, "later").c.id)
+    return select(_all_later_versions_cte(later, "later").c.id)
 
 
 def _predecessors_of_hits_as_of(mode: Literal["or", "and"], terms: int) -> Select[Any]:
@@ -213,14 +213,14 @@ def _predecessors_of_hits_as_of(mode: Literal["or", "and"], terms: int) -> Selec
         old.c.valid_until > AS_OF_BIND,
         or_(old.c.valid_from.is_(None), old.c.valid_from <= AS_OF_BIND),
     )
-    versions = _with_all_later_versions(first, "versions")
+    versions = _all_later_versions_cte(first, "versions")
     contained = SEARCHED_TABLES["memories"].contains_terms_condition(mode, terms, told)
     is_searched = or_(bindparam("include_retracted", type_=Boolean), told.c.truth != "retracted")
     found = versions.join(told, told.c.id == versions.c.id)
     return select(versions.c.first).select_from(found).where(contained, is_searched)
 
 
-def _with_all_later_versions(start: Select[Any], name: str) -> CTE:
+def _all_later_versions_cte(start: Select[Any], name: str) -> CTE:
     """`start` and, for each of its rows, one with the id of each later version in its last column, `id`."""
     step, versions = memories_table.alias("step"), start.cte(name, recursive=True)
     following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)

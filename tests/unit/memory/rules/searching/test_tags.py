@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
     MAX_MESSAGE_TAG_CHARS,
-    MAX_TAGS_PER_MESSAGE,
+    MAX_SEARCH_TAGS_FROM_MESSAGE,
     extract_most_specific_search_tags,
     extract_search_tags_from_message,
     related_themes,
@@ -48,7 +48,7 @@ def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
         "berries",
     ]
     many = " ".join(f"w{n}ord" for n in range(100))
-    assert len(extract_most_specific_search_tags(many, stem_english_word)) == MAX_TAGS_PER_MESSAGE
+    assert len(extract_most_specific_search_tags(many, stem_english_word)) == MAX_SEARCH_TAGS_FROM_MESSAGE
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
