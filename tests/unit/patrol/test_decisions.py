@@ -14,6 +14,7 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
 from madeleine.patrol.deciding.answers import AgentDecision
+from madeleine.patrol.deciding.passages import MAX_DAYS_IN_USE
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
@@ -149,6 +150,20 @@ async def test_sessions_that_nobody_summarises_are_extracted(home: Household) ->
     assert not (await home.now(told[3][0])).compressed
     await home.undo(report.run_id)
     assert not (await home.now(told[0][0])).compressed
+
+
+async def test_what_was_recalled_within_a_fortnight_is_not_joined_with_its_overdue_session(home: Household) -> None:
+    """spec L3, ruling 20: a patrol that revives what was asked for does not join it in the same night (decision 83)."""
+    asked, *others = await home.store("Ann paid 0 euros", "Ben rowed 0 miles", "Carl ran 0 laps", session_id="s0")
+    for n in range(1, 4):
+        await home.store(f"Ann paid {n} euros", f"Ben rowed {n} miles", session_id=f"s{n}")
+    await home.recall(asked.id)
+    await home.run_patrol()
+    assert [(await home.now(one)).compressed for one in (asked, *others)] == [False, True, True]
+    await home.store("Ann paid 9 euros", session_id="s0")
+    home.clock.advance(timedelta(days=MAX_DAYS_IN_USE))
+    await home.run_patrol()
+    assert (await home.now(asked)).compressed, "nobody has asked for it since"
 
 
 async def test_what_has_faded_without_a_decision_is_joined_word_for_word(home: Household) -> None:
