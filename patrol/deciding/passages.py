@@ -19,7 +19,7 @@ MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 """Faded episodes joined in one patrol."""
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 300
 """Of sessions beyond the threshold, in one patrol."""
-MAX_DAYS_IN_USE = CYCLES_DYING_MEMORY_AWAITS_DECISION
+MAX_DAYS_SINCE_RECALL = CYCLES_DYING_MEMORY_AWAITS_DECISION
 """After its last recall a memory stays as it is: what has come back to life is not joined in the same night."""
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
@@ -58,8 +58,8 @@ def is_joinable_episode(memory: Memory) -> bool:
     )
 
 
-def is_in_use(memory: Memory, now: datetime) -> bool:
-    return memory.last_activated is not None and now - memory.last_activated < timedelta(days=MAX_DAYS_IN_USE)
+def was_recalled_lately(memory: Memory, now: datetime) -> bool:
+    return memory.last_activated is not None and now - memory.last_activated < timedelta(days=MAX_DAYS_SINCE_RECALL)
 
 
 def _event_order_sort_key(memory: Memory) -> tuple[datetime, int, datetime]:

@@ -32,8 +32,8 @@ from madeleine.patrol.deciding.passages import (
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
     compression_requests_with_passages,
-    is_in_use,
     is_joinable_episode,
+    was_recalled_lately,
 )
 from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_as_json_for_agent
 from madeleine.patrol.deciding.repair import NoteRepairDecisionHandler
@@ -170,7 +170,7 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
             [
                 one
                 for one in await reads.summarisable_session_memories(key)
-                if is_joinable_episode(one) and not is_in_use(one, context.services.now())
+                if is_joinable_episode(one) and not was_recalled_lately(one, context.services.now())
             ],
         )
     notes = ("What nobody had decided about was joined to passages by session and day.",)

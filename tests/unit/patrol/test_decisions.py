@@ -14,7 +14,7 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.deciding.passages import MAX_DAYS_IN_USE
+from madeleine.patrol.deciding.passages import MAX_DAYS_SINCE_RECALL
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
@@ -161,7 +161,7 @@ async def test_what_was_recalled_within_a_fortnight_is_not_joined_with_its_overd
     await home.run_patrol()
     assert [(await home.now(one)).compressed for one in (asked, *others)] == [False, True, True]
     await home.store("Ann paid 9 euros", session_id="s0")
-    home.clock.advance(timedelta(days=MAX_DAYS_IN_USE))
+    home.clock.advance(timedelta(days=MAX_DAYS_SINCE_RECALL))
     await home.run_patrol()
     assert (await home.now(asked)).compressed, "nobody has asked for it since"
 
