@@ -151,28 +151,22 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
 
 
 async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> PatrolStepReport | None:
-    """Join to passages what has faded, and of the sessions beyond the threshold what is not in use, where nobody
-    has decided about them (spec L3); None where there is nothing."""
-    reads = context.reads
+    """Join to passages what has faded, and of the sessions beyond the threshold what was not recalled lately, where
+    nobody has decided about them (spec L3); None where there is nothing."""
+    reads, now = context.reads, context.services.now()
     await _join_episodes_into_stored_passages(
         context,
         await reads.dying_episodes_to_join(
             max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
         ),
     )
-    for key in (await SessionSummaryDecisionHandler(context).joinable_session_ids_beyond_limit())[
-        :MAX_OVERDUE_SESSIONS_READ
-    ]:
+    overdue = await SessionSummaryDecisionHandler(context).joinable_session_ids_beyond_limit()
+    for key in overdue[:MAX_OVERDUE_SESSIONS_READ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
-        await _join_episodes_into_stored_passages(
-            context,
-            [
-                one
-                for one in await reads.summarisable_session_memories(key)
-                if is_joinable_episode(one) and not was_recalled_lately(one, context.services.now())
-            ],
-        )
+        session = await reads.summarisable_session_memories(key)
+        joinable = [one for one in session if is_joinable_episode(one) and not was_recalled_lately(one, now)]
+        await _join_episodes_into_stored_passages(context, joinable)
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
