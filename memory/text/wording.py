@@ -28,7 +28,7 @@ _NUMBER_WORD_OR_SIGN_PATTERN = re.compile(
 )
 _HAN_OR_KANA_CHAR_OR_OTHER_RUN_PATTERN = re.compile(f"{HAN_OR_KANA_CHAR_PATTERN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
 """Each sign of a script without spaces is taken by itself."""
-_PUNCTUATION_THAT_CARRIES_MEANING = frozenset("%#@&/\\‰")
+_MEANINGFUL_SIGNS = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
@@ -88,11 +88,7 @@ class WordingForComparison:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
                 for run in (form,) if form.isascii() else _HAN_OR_KANA_CHAR_OR_OTHER_RUN_PATTERN.findall(form):
                     yield NormalizedWordToken(run, name=form in names)
-            elif match["sign"] in _PUNCTUATION_THAT_CARRIES_MEANING or unicodedata.category(match["sign"]) in {
-                "Sm",
-                "Sc",
-                "So",
-            }:
+            elif match["sign"] in _MEANINGFUL_SIGNS or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
                 yield NormalizedWordToken(match["sign"])
 
     @cached_property

@@ -20,7 +20,7 @@ MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 300
 """Of sessions beyond the threshold, in one patrol."""
 MAX_DAYS_SINCE_RECALL = CYCLES_DYING_MEMORY_AWAITS_DECISION
-"""After its last recall a memory stays as it is: what has come back to life is not joined in the same night."""
+"""For as long after its last recall a memory stays as it is: what has come back is not joined in the same night."""
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
 in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""

@@ -43,7 +43,7 @@ def decision_guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
 
 
 def decision_prompt(request: DecisionRequest) -> Prompt:
-    """With numbers for ids (`Answer.from_model_answer`)."""
+    """With numbers for ids (`DecisionAnswer.from_model_answer`)."""
     return Prompt(
         purpose=request.kind,
         system=DECISION_SYSTEM_PROMPTS[request.kind],

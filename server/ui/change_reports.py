@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.audit import AuditEntry
-from madeleine.memory.model import (
-    short_id_of_non_memory,
-)
+from madeleine.memory.model import short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
 
@@ -24,8 +22,6 @@ _JOURNAL_REFERENCE_FIELDS = (
     "parent_id",
 )
 """Journalled fields that name a memory or a cluster."""
-
-
 _JOURNAL_FIELDS_NOT_SHOWN = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
 """Journalled fields that say nothing to a person."""
 

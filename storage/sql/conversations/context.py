@@ -22,10 +22,7 @@ from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
 from madeleine.storage.sql.conversations.session_start import read_memory_groups_for_session_start
-from madeleine.storage.sql.database.dialect import (
-    equals_any,
-    upsert_statement,
-)
+from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
@@ -54,13 +51,7 @@ MAX_UNNAMED_PREFERENCES_IN_PROFILE = 200
 MAX_LATEST_MEMORIES_READ_FOR_EMOTIONS = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
-_b, _d, _m, _n, _p = (
-    beings_table.c,
-    diary_entries_table.c,
-    memories_table.c,
-    notes_table.c,
-    profile_entries_table.c,
-)
+_b, _d, _m, _n, _p = (beings_table.c, diary_entries_table.c, memories_table.c, notes_table.c, profile_entries_table.c)
 _BEING_ID_BIND = bindparam("being", type_=_p.being_id.type)
 
 _PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, profile_entries_table)

@@ -17,19 +17,12 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import SqlRowReader
-from madeleine.storage.sql.database.mapping import (
-    first_two_columns_of_row,
-    microseconds_from_moment,
-)
+from madeleine.storage.sql.database.mapping import first_two_columns_of_row, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
-from madeleine.storage.sql.database.tables import (
-    memories_table,
-    revisions_table,
-)
+from madeleine.storage.sql.database.tables import memories_table, revisions_table
 
 MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
 """Of a memory that a conversation begins with: one or the other. Told again and recalled lately count as use."""
-
 _m, _r = memories_table.c, revisions_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _start_memories = (
@@ -44,36 +37,28 @@ _start_memories = (
     )
     .limit(bindparam("limit"))
 )
-
 _IS_OF_BOUND_BEING = _m.being_id == _BEING_ID_BIND
-
 # Few memories are pinned, corrected or due: SQLite is to find those, and not to read all in the order of time.
 _IS_OF_BOUND_BEING_WITHOUT_INDEX, _created_at_of_few = (
     without_index_use(_m.being_id) == _BEING_ID_BIND,
     without_index_use(_m.created_at),
 )
-
 _SELECT_MEMORIES_CREATED_SINCE = _start_memories.where(
     _IS_OF_BOUND_BEING, _m.created_at >= bindparam("changed_since")
 ).order_by(_m.created_at.desc(), _m.seq.desc())
-
 _SELECT_NEW_MEMORIES_REPLACING_OLDER = _start_memories.where(
     _IS_OF_BOUND_BEING,
     _m.created_at >= bindparam("changed_since"),
     or_(_m.valid_from.is_not(None), _m.may_supersede.is_not(None)),
 ).order_by(_m.created_at.desc(), _m.seq.desc())
-
 _SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BOUND_BEING, _m.pinned.is_(True)).order_by(
     _created_at_of_few.desc(), _m.seq.desc()
 )
-
 _SELECT_MEMORIES_CORRECTED_SINCE = _start_memories.where(
     _IS_OF_BOUND_BEING_WITHOUT_INDEX,
     _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING_ID_BIND, _r.at >= bindparam("changed_since"))),
 ).order_by(_created_at_of_few.desc(), _m.seq.desc())
-
 _spans = memories_table.alias("spans").c
-
 _SELECT_MEMORIES_OF_COMING_EVENTS = _start_memories.where(
     _IS_OF_BOUND_BEING_WITHOUT_INDEX,
     # What was told before it happens; what is told of a day that has begun is news.
@@ -86,13 +71,10 @@ _SELECT_MEMORIES_OF_COMING_EVENTS = _start_memories.where(
         )
     ),
 ).order_by(_m.span_start, _m.seq)
-
 _SELECT_NUMBERS_OF_CURRENT_MEMORIES = select(_m.id, _m.number).where(
     _IS_OF_BOUND_BEING_WITHOUT_INDEX, in_bound_list_condition(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
 )
-
 _times_used = _m.access_count + _m.reactivation_count
-
 _SELECT_IMPORTANT_OR_OFTEN_USED_MEMORIES = _start_memories.where(
     _IS_OF_BOUND_BEING, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())

@@ -19,11 +19,7 @@ from madeleine.memory.rules.storing.retelling import (
 from madeleine.storage.sql.administration import record_audit_entries_grouped_by_tool
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import (
-    RowMap,
-    row_of_being_binds,
-    update_row_of_being_statement,
-)
+from madeleine.storage.sql.database.mapping import RowMap, row_of_being_binds, update_row_of_being_statement
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_with_ids
@@ -32,11 +28,8 @@ _COLUMNS_CHANGED_BY_REINFORCEMENT = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
     "folded", "folded_themes", "valid_from", "may_supersede",
 )  # fmt: skip
-
 _UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_REINFORCEMENT)
-
 _REINFORCEMENT_ROW_MAP = RowMap(MemoryRetelling, tables.reinforcements_table)
-
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
 
 

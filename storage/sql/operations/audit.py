@@ -35,7 +35,7 @@ _of_memory = select(
 
 
 def _latest_filtered_actions(actions: Select[Any], *order: str) -> FromClause:
-    """The last ones of those that meet `_binds`, so that the union has few to sort."""
+    """The last ones of those that meet the bound filter, so that the union has few to sort."""
     rows = actions.subquery()
     is_asked_for = (equals_if_bound(rows.c[name], name) for name in _FILTER_FIELD_NAMES)
     return (

@@ -6,10 +6,7 @@ import json
 
 from sqlalchemy import Text, bindparam, case, func, select
 
-from madeleine.memory.model import (
-    RunId,
-    Scope,
-)
+from madeleine.memory.model import RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
@@ -19,10 +16,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.tables import (
-    decision_requests_table,
-    memories_table,
-)
+from madeleine.storage.sql.database.tables import decision_requests_table, memories_table
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import delete_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, mark_memories_for_index
@@ -50,7 +44,6 @@ _UPDATE_MEMORY_STATE = update_row_of_being_statement(memories_table, *_MEMORY_ST
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
 )
-
 _UPDATE_COMPRESSED = update_row_of_being_statement(memories_table, "compressed", "compressed_into")
 
 
