@@ -44,6 +44,7 @@ class MemoryFieldsForPatrol:
     absorbed_into: MemoryId | None
     session_count: int
     reactivation_count: int
+    kept_until: datetime | None = None
     truth: TruthStatus = "current"
     may_supersede: MemoryId | None = None
 

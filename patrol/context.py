@@ -131,6 +131,7 @@ class PatrolRunContext:
                 services.word_idf,
                 services.embedding_model_name,
                 run=self.run_id,
+                now=services.now(),
                 prepared=prepared or PreparedStepInputs(),
                 space=services.embedder.vector_space,
                 excluded_from_merge=frozenset(self.split_cluster_ids),

@@ -7,6 +7,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,7 @@ class UnitOfWork:
     word_idf: WordIdfSource
     embedding_model: EmbeddingModelName
     run: RunId
+    now: datetime
     prepared: PreparedStepInputs = PreparedStepInputs()
     space: VectorSpace = field(default_factory=VectorSpace.create_without_languages)
     """Of the embedding model."""

@@ -29,6 +29,7 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TextOrDatedAction,
+    TruthStatus,
     Vector,
     start_of_first_dated_timeline_entry,
 )
@@ -142,6 +143,8 @@ class MemoryFields(TypedDict, total=False):
     session_count: int
     access_count: int
     reactivation_count: int
+    kept_until: datetime | None
+    truth: TruthStatus
     provenance: Provenance
 
 

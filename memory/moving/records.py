@@ -125,6 +125,7 @@ class MemoryExportRecord(ExportRecord):
     session_count: int
     access_count: Count
     reactivation_count: Count
+    kept_until: Moment | None = None
     last_activated: Moment | None = None
     last_accessed: Moment | None = None
 

@@ -19,7 +19,7 @@ from madeleine.memory.model import (
     MemoryId,
     Vector,
 )
-from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
+from madeleine.memory.rules.dynamics.importance import end_of_keep, status_from_decayed_importance
 from madeleine.memory.rules.storing.likeness import describe_difference_in_facts
 from madeleine.patrol.deciding.answers import (
     AgentDecision,
@@ -212,7 +212,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
         rewritten = (
             one
-            for one in memories_changed_by_consolidation(answer, current)
+            for one in memories_changed_by_consolidation(answer, current, self.context.services.now())
             if _is_changed_in_merged_fields(one, current)
         )
         made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
@@ -221,7 +221,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     async def apply_answer(
         self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
-        changed = memories_changed_by_consolidation(answer, current)
+        changed = memories_changed_by_consolidation(answer, current, work.now)
         for memory in changed:
             work.put_memory_state(patrol_fields_from_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_changed_in_merged_fields(memory, current)]
@@ -308,7 +308,9 @@ def consolidation_requests(
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def memories_changed_by_consolidation(answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[Memory]:
+def memories_changed_by_consolidation(
+    answer: ConsolidationAnswer, current: CurrentOfferedMemories, now: datetime
+) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
@@ -318,18 +320,24 @@ def memories_changed_by_consolidation(answer: ConsolidationAnswer, current: Curr
         changed[merge.survivor] = survivor_after_merge(memories[merge.survivor], absorbed)
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
-    changed |= {id_: memory_after_keep_decision(memories[id_]) for id_ in answer.keep}
+    changed |= {id_: memory_after_keep_decision(memories[id_], now) for id_ in answer.keep}
     for id_ in (offered.id for offered in current.request.memories):
         if id_ not in changed and not current.describe_change_since_offer(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
     return list(changed.values())
 
 
-def memory_after_keep_decision(memory: Memory) -> Memory:
-    """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
+def memory_after_keep_decision(memory: Memory, now: datetime) -> Memory:
+    """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20); nobody
+    is asked about it again for twice its age (ADR 84)."""
     importance = max(memory.importance, IMPORTANCE_FLOOR_OF_KEPT_MEMORY)
     kept = replace(
-        memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
+        memory,
+        session_count=0,
+        reactivation_count=memory.reactivation_count + 1,
+        importance=importance,
+        fresh=False,
+        kept_until=end_of_keep(memory.created_at, now),
     )
     return replace(kept, status=status_from_decayed_importance(kept))
 

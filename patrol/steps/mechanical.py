@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Cluster, ClusterId, Vector
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
-from madeleine.memory.rules.dynamics.importance import session_count_if_revived, status_from_decayed_importance
+from madeleine.memory.rules.dynamics.importance import (
+    is_still_kept,
+    session_count_if_revived,
+    status_from_decayed_importance,
+)
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
@@ -152,11 +156,16 @@ async def increment_active_memory_ages(work: UnitOfWork) -> dict[str, int]:
 
 
 async def set_active_or_dying_status(work: UnitOfWork) -> dict[str, int]:
-    """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
-    counts = {"dying": 0, "active_again": 0}
+    """❸ A memory that has faded is dying; a dying one that was recalled is active again. The clock of one that was kept
+    starts again while that decision stands (ruling 20, ADR 84)."""
+    counts = {"dying": 0, "active_again": 0, "still_kept": 0}
     touched: set[ClusterId | None] = set()
     for state in work.states_as_changed_in_unit(await work.transaction.memory_states_with_outdated_status()):
         status = status_from_decayed_importance(state)
+        if status == "dying" and is_still_kept(state, work.now):
+            work.put_memory_state(replace(state, status="active", session_count=0))
+            counts["still_kept"] += 1
+            continue
         work.put_memory_state(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
         touched.add(state.cluster_id)

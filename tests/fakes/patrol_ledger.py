@@ -244,6 +244,7 @@ class FakePatrolTransaction:
                     absorbed_into=s.absorbed_into,
                     session_count=s.session_count,
                     reactivation_count=s.reactivation_count,
+                    kept_until=s.kept_until,
                     may_supersede=s.may_supersede,
                 )
         for memory in changes.rewritten_memories:

@@ -4,6 +4,7 @@ memory to come back (spec P6 ❸ ❺)."""
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
 
 from madeleine.memory.model import Memory, MemoryStatus
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol
@@ -14,6 +15,8 @@ MAX_DYING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
 CYCLES_DYING_MEMORY_AWAITS_DECISION = 14
 """Patrol cycles for which a dying memory waits for somebody who decides about it: as long as an offer stays open."""
+KEEP_TIMES_AGE, MAX_KEEP = 2, timedelta(days=365)
+"""How long the decision to keep a memory stands, as a multiple of its age, and at most."""
 
 
 def effective_importance(importance: float, session_count: float) -> float:
@@ -28,6 +31,18 @@ def status_from_decayed_importance(memory: Memory | MemoryFieldsForPatrol) -> Me
         return memory.status
     faded = effective_importance(memory.importance, memory.session_count) <= MAX_DYING_IMPORTANCE
     return "dying" if faded and not memory.pinned else "active"
+
+
+def end_of_keep(created_at: datetime, now: datetime) -> datetime:
+    """Until when the decision to keep a memory stands: for twice its age, at most a year (ruling 20, ADR 84)."""
+    return now + min(now - created_at, MAX_KEEP / KEEP_TIMES_AGE) * KEEP_TIMES_AGE
+
+
+def is_still_kept(memory: Memory | MemoryFieldsForPatrol, now: datetime) -> bool:
+    """Whether a mind has decided that it holds, so that its clock starts again once it has faded, without being asked
+    for: only while it is true, and not if it would be dying nonetheless."""
+    stands = memory.kept_until is not None and now < memory.kept_until and memory.truth == "current"
+    return stands and memory.importance > MAX_DYING_IMPORTANCE
 
 
 def session_count_if_revived(*, importance: float, session_count: int, reactivation_count: int) -> int | None:

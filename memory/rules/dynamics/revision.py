@@ -24,10 +24,10 @@ def changes_without_unchanged_fields(memory: Memory, changes: MemoryChanges) -> 
 def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
-    It may not resemble any more what it resembled."""
+    It may not resemble any more what it resembled. That it was kept says nothing of what it tells now."""
     requested = _requested_values(changes)
     text, when = requested.pop("text", None), requested.pop("when", None)
-    memory = replace(memory, **requested)
+    memory = replace(memory, **requested, kept_until=None)
     if when is not None:
         happened_at = start_of_first_dated_timeline_entry(when, memory.created_at)
         memory = replace(memory, scene=replace(memory.scene, when=when), happened_at=happened_at)

@@ -38,6 +38,7 @@ _JOURNALLED_MEMORY_COLUMNS = (
     *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),
     *("when_", "content_hash", "compressed", "compressed_into", "feeling", "emotions", "emotion", "lesson", "category"),
     *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
+    "kept_until",
 )
 memories_table = _table(
     "memories",
@@ -64,7 +65,7 @@ memories_table = _table(
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(UtcMicrosColumnType, "created_at", "happened_at", "span_start", "span_end"),
-    *_optional(UtcMicrosColumnType, "last_activated", "last_accessed"),
+    *_optional(UtcMicrosColumnType, "last_activated", "last_accessed", "kept_until"),
     *_required(Text, "tool", "client", "session_id"),
     # Of what all beings share: what kind it is, who shared it and as what (spec O4).
     *_optional(Text, "knowledge", "author", "author_role", "project", "level"),

@@ -34,6 +34,7 @@ _MEMORY_STATE_COLUMNS = (
     "cluster_id",
     "absorbed_into",
     "reactivation_count",
+    "kept_until",
     "may_supersede",
 )
 _MEMORY_STATE_FIELDS = (*_MEMORY_STATE_COLUMNS, "session_count")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Cluster, EmbeddingModelName, Memory, Note, RunId, Vector
 from madeleine.memory.rules.dynamics.clustering import RootClusterName
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
-from tests.doubles import ADA, FakeWordStatistics, at_cosine
+from tests.doubles import ADA, NOW, FakeWordStatistics, at_cosine
 from tests.fakes.patrol_ledger import FakePatrolLedger, FakePatrolTransaction
 
 DIM = 8
@@ -73,9 +74,12 @@ class StepStore:
         notes: tuple[Note, ...] = (),
         *,
         prototypes: Mapping[RootClusterName, NDArray[np.float32]] = PROTOTYPES,
+        now: datetime = NOW,
     ) -> UnitOfWork:
         prepared = PreparedStepInputs(memories, notes, {}, prototypes)
-        work = UnitOfWork(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), prepared=prepared)
+        work = UnitOfWork(
+            ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), now=now, prepared=prepared
+        )
         await work.load_clusters()
         return work
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, MemoryStatus
@@ -10,7 +13,7 @@ from madeleine.patrol.steps.mechanical import (
     revive_recalled_memories,
     set_active_or_dying_status,
 )
-from tests.doubles import a_memory
+from tests.doubles import NOW, a_memory
 from tests.unit.patrol.step_fixtures import StepStore
 
 
@@ -70,12 +73,18 @@ async def flagged(store: StepStore, memory: Memory) -> tuple[MemoryStatus, dict[
 
 async def test_a_memory_that_has_faded_is_dying(store: StepStore) -> None:
     """spec P6 ❸: effective importance at or below 0.05."""
-    assert await flagged(store, a_memory("ramen", session_count=70)) == ("dying", {"dying": 1, "active_again": 0})
+    assert await flagged(store, a_memory("ramen", session_count=70)) == (
+        "dying",
+        {"dying": 1, "active_again": 0, "still_kept": 0},
+    )
 
 
 async def test_a_memory_that_has_not_faded_stays_active(store: StepStore) -> None:
     """spec P6 ❸"""
-    assert await flagged(store, a_memory("ramen", session_count=69)) == ("active", {"dying": 0, "active_again": 0})
+    assert await flagged(store, a_memory("ramen", session_count=69)) == (
+        "active",
+        {"dying": 0, "active_again": 0, "still_kept": 0},
+    )
 
 
 async def test_a_pinned_memory_never_fades(store: StepStore) -> None:
@@ -86,12 +95,36 @@ async def test_a_pinned_memory_never_fades(store: StepStore) -> None:
 async def test_a_dying_memory_that_was_recalled_is_active_again(store: StepStore) -> None:
     """ruling 2: its recall set the clock to 0."""
     recalled = a_memory("ramen", status="dying", session_count=0)
-    assert await flagged(store, recalled) == ("active", {"dying": 0, "active_again": 1})
+    assert await flagged(store, recalled) == ("active", {"dying": 0, "active_again": 1, "still_kept": 0})
 
 
 async def test_a_dying_memory_that_nobody_recalled_stays_dying(store: StepStore) -> None:
     """ruling 2"""
     assert (await flagged(store, a_memory("ramen", status="dying", session_count=80)))[0] == "dying"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"kept_until": NOW + timedelta(days=1)}, "active"),
+        # the decision has run out
+        ({"kept_until": NOW}, "dying"),
+        ({"kept_until": NOW + timedelta(days=1), "truth": "superseded"}, "dying"),
+        # it would be dying with its clock at 0, too
+        ({"kept_until": NOW + timedelta(days=1), "importance": 0.05}, "dying"),
+    ],
+)
+async def test_the_clock_of_a_kept_memory_starts_again_while_that_decision_stands(
+    store: StepStore, fields: dict[str, Any], status: MemoryStatus
+) -> None:
+    """ruling 20: what a mind has decided is not asked again until something has changed."""
+    memory = store.put(a_memory("ramen", session_count=70, **fields))
+    work = await store.begin()
+    counts = await set_active_or_dying_status(work)
+    await store.write(work)
+    now = store.now(memory)
+    assert (now.status, now.session_count) == (status, 0 if status == "active" else 70)
+    assert (counts["still_kept"], counts["dying"]) == ((1, 0) if status == "active" else (0, 1))
 
 
 async def test_flagging_wakes_no_dead_memory(store: StepStore) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.model import Cluster, ClusterId, RunId
 from madeleine.patrol.unit_of_work import UnitOfWork
-from tests.doubles import ADA, FakeWordStatistics, a_memory
+from tests.doubles import ADA, NOW, FakeWordStatistics, a_memory
 from tests.fakes.patrol_ledger import FakePatrolTransaction
 from tests.unit.patrol.step_fixtures import MODEL, StepStore, axis, lean
 
@@ -31,7 +31,7 @@ def store() -> StepStore:
 
 def begun(store: StepStore) -> tuple[UnitOfWork, CountingTransaction]:
     transaction = CountingTransaction(ADA, store.ledger.state, store.ledger.cached)
-    return UnitOfWork(ADA, transaction, FakeWordStatistics(), MODEL, run=RunId("run")), transaction
+    return UnitOfWork(ADA, transaction, FakeWordStatistics(), MODEL, run=RunId("run"), now=NOW), transaction
 
 
 async def test_a_cluster_that_is_recomputed_is_read_alone(store: StepStore) -> None:

@@ -15,7 +15,7 @@ from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOffe
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_changed_by_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
-from tests.doubles import a_memory
+from tests.doubles import NOW, a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
 NAMES = "ABCDEFGHIJKLMN"
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, RejectedModelAnswer):
         return
     assert isinstance(result.answer, ConsolidationAnswer)
-    changed = memories_changed_by_consolidation(result.answer, CurrentOfferedMemories(offer, by_id))
+    changed = memories_changed_by_consolidation(result.answer, CurrentOfferedMemories(offer, by_id), NOW)
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}

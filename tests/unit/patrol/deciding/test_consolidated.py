@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def after(answer: ConsolidationAnswer, *memories: Memory) -> dict[str, Memory]:
     return {
         request.id: request
         for request in memories_changed_by_consolidation(
-            answer, CurrentOfferedMemories(request_of("consolidate", memories), by_id)
+            answer, CurrentOfferedMemories(request_of("consolidate", memories), by_id), NOW
         )
     }
 
@@ -92,13 +93,23 @@ def test_a_kept_memory_begins_again() -> None:
     assert status_from_decayed_importance(replace(kept, session_count=30)) == "active"
 
 
+@for_each_row(
+    ("age", "kept_for"), [(timedelta(days=33), timedelta(days=66)), (timedelta(days=1_000), timedelta(days=365))]
+)
+def test_nobody_is_asked_about_a_kept_memory_for_twice_its_age(age: timedelta, kept_for: timedelta) -> None:
+    """ruling 20"""
+    old = memory("A", status="dying", session_count=70)
+    kept = after(ConsolidationAnswer(keep=(A,)), replace(old, created_at=NOW - age))["A"]
+    assert kept.kept_until == NOW + kept_for
+
+
 def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     """spec P6 ❹: "Fresh nodes that are not merged have their `fresh` flag reset"."""
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
     current = CurrentOfferedMemories(request_of("consolidate", [a, b, c]), by_id)
-    assert memories_changed_by_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
+    assert memories_changed_by_consolidation(ConsolidationAnswer(), current, NOW) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------
