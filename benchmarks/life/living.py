@@ -34,8 +34,9 @@ RECALLED_TURNS = 3
 """First turns of each session for which the being recalls, as a hook does."""
 BYTES_PER_TOKEN = 3.2
 """Of JSON in English, with ids; so is estimated what an answer of a patrol costs its reader."""
-MAX_DECIDE_CALLS = 2
-"""Calls with decisions a night."""
+MAX_DECIDE_CALLS = 20
+"""Calls with decisions a night: the mind goes on as long as something is offered, which is far less in all but a few
+nights of hundreds of turns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,9 @@ class ConsolidationAnswer(DecisionAnswer):
             ):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
         make_dead, kept = self._make_dead_and_keep_with_text_parts(current.request)
+        if not_merged := self._dying_memories_not_merged(merges, current):
+            kept += not_merged
+            left_out.append(f"{', '.join(not_merged)}: kept instead.")
         obstacles = {
             id_: current.describe_change_since_offer(id_) or _obstacle_to_making_dead(current.memories[id_])
             for id_ in make_dead
@@ -135,6 +138,21 @@ class ConsolidationAnswer(DecisionAnswer):
             {id_: current.describe_change_since_offer(id_) for id_ in kept}, "as it is", left_out
         )
         return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
+
+    def _dying_memories_not_merged(
+        self, merges: Sequence[MemoryMerge], current: CurrentOfferedMemories
+    ) -> tuple[MemoryId, ...]:
+        """Memories that are dying as offered, and that the answer would merge although they may not be: they are kept,
+        for whoever merges two wants what they tell to live. Else the same is offered again without end."""
+        merged = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
+        named = (id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed))
+        return tuple(
+            id_
+            for id_ in named
+            if id_ not in merged
+            and not current.describe_change_since_offer(id_)
+            and current.memories[id_].status == "dying"
+        )
 
     def _make_dead_and_keep_with_text_parts(
         self, request: DecisionRequest

@@ -91,12 +91,12 @@ def test_parts_of_a_text_go_with_its_first_one_unless_they_are_named(
 
 @for_each_row("merge", [MemoryMerge(D, (A,)), MemoryMerge(A, (D,))])
 def test_a_text_in_parts_is_not_merged(merge: MemoryMerge) -> None:
-    """ADR 82: only the beginnings of its parts were shown. It stays as it is, to be decided again."""
+    """ADR 82: only the beginnings of its parts were shown. It is kept, and so is what it was to be merged with."""
     memories = [fading("A"), fading("B"), fading("D")]
     offer = request_of("consolidate", memories)
     offer = replace(offer, memories=(offer.memories[0], replace(offer.memories[1], part_of=A), offer.memories[2]))
     result = kept(ConsolidationAnswer((merge,)), offer, current_of(memories))
-    assert result.answer == ConsolidationAnswer(keep=(B,))
+    assert result.answer == ConsolidationAnswer(keep=(B, merge.survivor, *merge.absorbed))
     assert "several parts" in result.left_out[0]
 
 
@@ -155,6 +155,26 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     assert result.answer == ConsolidationAnswer((MemoryMerge(A, (C,)),), (D,))
     (why,) = result.left_out
     assert why.startswith(f"B {reason}")
+
+
+def test_dying_memories_that_may_not_be_merged_are_kept() -> None:
+    """ruling 20: every dying memory offered is decided. Left as they were, they were offered again without end."""
+    memories = [fading("A"), fading("B"), fading("C"), home("D")]
+    memories[1] = replace(memories[1], scene=replace(memories[1].scene, action="scene A with 3 carrots"))
+    memories[0] = replace(memories[0], scene=replace(memories[0].scene, action="scene A with 2 carrots"))
+    answer = ConsolidationAnswer((MemoryMerge(A, (B,)),), make_dead=(C,))
+    result = kept(answer, request_of("consolidate", memories), current_of(memories))
+    assert result.answer == ConsolidationAnswer(make_dead=(C,), keep=(A, B))
+    assert result.left_out[-1] == "A, B: kept instead."
+
+
+def test_what_has_changed_since_is_not_kept_in_place_of_a_merge_but_offered_anew() -> None:
+    """ruling 10"""
+    memories = [fading("A"), fading("B")]
+    changed = replace(memories[1], scene=replace(memories[1].scene, action="another"))
+    answer = ConsolidationAnswer((MemoryMerge(A, (B,)),))
+    result = kept(answer, request_of("consolidate", memories), current_of([memories[0], changed]))
+    assert result.answer == ConsolidationAnswer(keep=(A,))
 
 
 @for_each_row(
