@@ -114,6 +114,7 @@ class LivedStore:
                 await self._store_turns(session.turns)
             case "ingest":
                 for turn in session.turns:
+                    self.clock += timedelta(minutes=1)  # each is a text of its own
                     await self._ingest_turn(turn)
             case "observe":
                 await self._observe_session(session)

@@ -347,7 +347,7 @@ def memories_changed_by_consolidation(
 
 def memory_after_keep_decision(memory: Memory, now: datetime) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20); nobody
-    is asked about it again for twice its age (ADR 84)."""
+    is asked about it again for three times its age (ADR 84)."""
     importance = max(memory.importance, IMPORTANCE_FLOOR_OF_KEPT_MEMORY)
     kept = replace(
         memory,

@@ -30,13 +30,14 @@ MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _CONTENT_OF_PRO
 
 
 def decision_guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
-    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status, and
-    `parts` where one has texts in parts."""
+    """What tells how to decide the requests: the kind of each, but of consolidate `dying` where one has memories of
+    that status, and `consolidate` where one has others; and `parts` where one has texts in parts."""
     names: dict[str, None] = {}
     for request in requests:
-        names[request.kind] = None
-        if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
-            names["dying"] = None
+        if request.kind == "consolidate":
+            names |= {"dying" if memory.status == "dying" else "consolidate": None for memory in request.memories}
+        else:
+            names[request.kind] = None
         if any(memory.part_of for memory in request.memories):
             names["parts"] = None
     return list(names)
@@ -72,16 +73,18 @@ def decision_request_as_json_for_agent(
     if request.kind == "consolidate" and statuses == {"dying"}:
         fields["status"] = "dying"
     memories: list[dict[str, Any]] = []
-    when = ""
+    dates: dict[str, Any] = {}
     for memory in request.memories_to_decide:
         parts = 1 + len(request.other_parts_of_text(memory.id))
         is_shown = memory.id in already_shown and parts == 1
         shown = {} if is_shown else _brief_memory_fields(memory, request.kind, fields)
         shown |= {"parts": parts} if parts > 1 else {}
+        own_dates = {name: value for name, value in shown.items() if name in {"when", "stored"}}
+        are_same = own_dates == dates and not is_shown
         memories.append(
-            {"id": memory.short_id} | {name: value for name, value in shown.items() if (name, value) != ("when", when)}
+            {"id": memory.short_id} | {name: value for name, value in shown.items() if not (are_same and name in dates)}
         )
-        when = shown.get("when", "")
+        dates = own_dates
     fields["memories"] = memories
     filled_fields = {name: value for name, value in fields.items() if value}
     return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}

@@ -152,6 +152,17 @@ def ingested(text: str, at: int = 0, **fields: Any) -> Memory:
     return replace(memory, created_at=NOW + timedelta(seconds=at))
 
 
+def test_days_are_shown_where_they_differ_from_those_of_the_memory_before() -> None:
+    """ruling 23"""
+    days = ["2026-02-01", "2026-02-01", NOW.date().isoformat(), "2026-02-01"]
+    dying = [a_memory(f"ramen {i}", when=(day,), status="dying") for i, day in enumerate(days)]
+    (offer,) = requests_about_dying_memories(dying)
+    shown = decision_request_as_json_for_agent(offer)["memories"]
+    stored = NOW.date().isoformat()
+    both = {"when": "2026-02-01", "stored": stored}
+    assert [{name: one[name] for name in both if name in one} for one in shown] == [both, {}, {"when": stored}, both]
+
+
 def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     """ADR 82: told in one call, decided at once; of each part its beginning."""
     page = [ingested(f"Part {i} {'of the page ' * 30}", actors=("assistant",)) for i in range(3)]
@@ -161,8 +172,8 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     assert (shown["id"], shown["parts"]) == (page[0].id, 3)
     assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
     assert "parts" not in other
-    assert decision_guidance_names([offer]) == ["consolidate", "dying", "parts"]
-    assert decision_guidance_names(requests_about_dying_memories(page[:1])) == ["consolidate", "dying"]
+    assert decision_guidance_names([offer]) == ["dying", "parts"]
+    assert decision_guidance_names(requests_about_dying_memories(page[:1])) == ["dying"]
     offered = zip(page, offer.memories[:3], strict=True)
     assert all(is_text_unchanged_since_offer(part, memory, "consolidate") for part, memory in offered)
     assert '"n": 1' in (text := decision_prompt(offer).text)
