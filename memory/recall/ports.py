@@ -67,6 +67,8 @@ class RecallLedger(Protocol):
         self, scope: Scope, ids: Sequence[MemoryId]
     ) -> dict[MemoryId, MemoryRankingState]: ...
 
+    async def has_dead_memories(self, scope: Scope) -> bool: ...
+
 
 class Reranker(Protocol):
     """A cross-encoder (spec L2, step 4)."""

@@ -223,8 +223,8 @@ class RecallMemories:
         )
 
     async def _faded_match_count(self, scope: Scope, query: RecallQuery) -> int:
-        """Dead memories that match by their words, at most `sparse_limit`, without absorbed and superseded ones."""
-        if query.as_of is not None:  # they are among the memories
+        """Dead memories that match by their words, at most `sparse_limit`, not absorbed or superseded; 0 with `as_of`."""
+        if query.as_of is not None or not await self.ledger.has_dead_memories(scope):
             return 0
         words = CandidateQuery(
             words=self._text_with_dates_as_iso(query.text, query),

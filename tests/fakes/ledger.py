@@ -287,6 +287,9 @@ class InMemoryMemories:
             preferences += sorted(standing, key=lambda one: (-one.importance, -one.created_at.timestamp()))
         return preferences[:limit]
 
+    async def has_dead_memories(self, scope: Scope) -> bool:
+        return any(one.status == "dead" for one in self._store.own(scope))
+
     async def ranking_state_by_memory_id(
         self, scope: Scope, ids: Sequence[MemoryId]
     ) -> dict[MemoryId, MemoryRankingState]:

@@ -126,6 +126,7 @@ _RANKING_STATE_ROW_MAP = RowMap(
     ),
 )
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE_ROW_MAP.columns).where(*_HAS_BOUND_ID_AND_BEING)
+_SELECT_ANY_DEAD_MEMORY = select(_m.seq).where(_m.being_id == _BEING_ID_BIND, _m.status == "dead").limit(1)
 
 _ACTIVE_MEMORY_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING_ID_BIND)
@@ -284,6 +285,9 @@ class RecallRepository(MemoryReadRepository):
     ) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
+
+    async def has_dead_memories(self, scope: Scope) -> bool:
+        return bool(await self._database.rows(_SELECT_ANY_DEAD_MEMORY, first_column_of_row, being=scope.being_id))
 
     async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

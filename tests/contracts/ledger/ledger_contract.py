@@ -189,6 +189,12 @@ class LedgerContract:
         await ledger.memories.retract(ADA, first.id, "misheard", at=MOMENT)
         assert await ledger.memories.ids_with_content_hash(ADA, first.content_hash) == [second.id, first.id]
 
+    async def test_it_is_known_whether_a_being_has_anything_that_has_died(self, ledger: StoringLedger) -> None:
+        await ledger.memories.commit_store_batch(ADA, batch(memory("Living"), memory("Fading", status="dying")))
+        await ledger.memories.commit_store_batch(BOB, batch(memory("Dead", status="dead", scope=BOB)))
+        assert not await ledger.recall.has_dead_memories(ADA)
+        assert await ledger.recall.has_dead_memories(BOB)
+
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
         await ledger.memories.commit_store_batch(ADA, batch(one))
