@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 LEDGER_FILES_CHECK_SECONDS = 1.0
 MEMORY_OPENING_DELAY_SECONDS = 0.3
+THREAD_SWITCH_SECONDS = 0.0001
+"""A thread that comes back from the model or from SQLite waits so long for the interpreter that the event loop uses; by
+default 5 ms, twice what it takes to embed a question."""
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
 
@@ -152,6 +156,7 @@ class MemoryWithBackgroundLoops:
 @asynccontextmanager
 async def open_memory_with_background_loops(settings: Settings) -> AsyncIterator[MemoryWithBackgroundLoops]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     async with (
         LanguageModelPool(settings) as models,
         LazilyOpenedMemory(settings) as memory,
