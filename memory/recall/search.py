@@ -100,6 +100,7 @@ class SearchStoredTexts:
     _: KW_ONLY
     search_by_tags: SearchByTagsFromMessage
     now: Callable[[], datetime]
+    stem: StemmerOfLanguage = lambda word, _: word
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
         """Newest first, but what has the terms within words alone at the end of the page. Where nothing is found, words
@@ -119,7 +120,7 @@ class SearchStoredTexts:
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
     async def _spelling_corrections(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
-        return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources)
+        return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources, stem=self.stem)
 
     async def search_by_tags_of_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByTagsFromMessage`)."""

@@ -17,7 +17,7 @@ from madeleine.memory.text.content_words import (
     verb_or_adjective_mask,
     words_that_ask_or_join,
 )
-from madeleine.memory.text.lexicon import Lexicon
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text
 from madeleine.memory.text.normalization import fold_text
 
 MIN_CORRECTED_WORD_CHARS = 6
@@ -51,14 +51,14 @@ def spelling_corrections_from_texts(
 ) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
     word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""
-    for a list of words, which are then not taken apart, nor looked up in other forms.
+    for a list of words, which may be of any language of their script, and are not taken apart.
 
     A word like another begins with the same letter and is one error away, or two from 9 letters: a letter that is
     missing, added, replaced, or swapped with its neighbour. The commonest of equally near words is taken. Words with
     digits are names of other things, not typing errors.
     """
-    lexicons = lexicons_of_question(query) if query else ()
-    nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons)
+    lexicons = lexicons_of_question(query) if query else lexicons_for_script_of_text(" ".join(words))
+    nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons if query else ())
     inflected = _possibly_inflected_words(words, query, lexicons)
     unknown = [word for word in dict.fromkeys(words) if word in nouns | verbs | inflected or _may_be_misspelt(word)]
     if not unknown:
@@ -108,9 +108,9 @@ def _nouns_verbs_and_participle_prefixes(
 
 
 def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
-    """Those that may stand in another form in the texts. None where the query may be English, whose stems the index
+    """Those that may stand in another form in the texts. None of a query that may be English, whose stems the index
     compares. A name has no forms."""
-    if not lexicons or any(lexicon.language == "en" for lexicon in lexicons):
+    if not lexicons or (query and any(lexicon.language == "en" for lexicon in lexicons)):
         return set()
     has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
     inside = () if has_noun_capitals else _UNFOLDED_WORD_PATTERN.findall(query)[1:]

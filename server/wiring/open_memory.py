@@ -274,7 +274,9 @@ def _build_use_cases(
         change_truth=truth,
         forget=forget,
         recall=recall,
-        search=SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
+        search=SearchStoredTexts(
+            ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now, stem=stem_word_of_language
+        ),
         find_non_memory_matches=FindNonMemoryMatches(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_word_of_language
 from madeleine.memory.rules.spelling import spelling_corrections_from_texts, typing_error_count
+from madeleine.memory.text.normalization import fold_text
 from tests.rows import for_each_row
 
 TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, maria", "port 5432; paste mode", "порядок")
@@ -31,6 +32,26 @@ TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, mari
 )
 def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, meant: str | None) -> None:
     assert spelling_corrections_from_texts([written], TEXTS).get(written) == meant
+
+
+@for_each_row(
+    ("written", "meant"),
+    [
+        ("moving", "moved"),
+        ("studies", "studying"),
+        ("verträge", "vertrag"),
+        ("contratos", "contrato"),
+        ("письма", "письмо"),
+        ("hija", None),
+        ("moss", None),
+    ],
+)
+def test_a_word_of_a_list_is_found_in_another_form_of_any_language(written: str, meant: str | None) -> None:
+    texts = ("we moved the standup", "she is studying", "der vertrag liegt dort", "o contrato", "su hijo", "письмо")
+    written = fold_text(written)
+    assert spelling_corrections_from_texts([written], texts, stem=stem_word_of_language).get(written) == (
+        meant and fold_text(meant)
+    )
 
 
 JOINED = (
@@ -89,7 +110,7 @@ INFLECTED = (
         ("paro", "¿Cuánto paro cobra?", None),
         ("tomar", "Tomar", None),
         ("trabaja", "Who is trabaja?", None),
-        ("trabaja", "", None),
+        ("trabaja", "", "trabajan"),
     ],
 )
 def test_a_word_is_found_in_its_other_forms_in_the_language_of_the_question(
