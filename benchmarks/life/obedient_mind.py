@@ -87,8 +87,9 @@ def still_holds(text: str) -> bool:
 
 
 def extract_summary(memories: Sequence[MemoryInDecisionRequest]) -> str:
-    """The first, the middle and the last scene, and of the others those with most facts, as far as they fit; in
-    order."""
+    """Of the scenes that are more than small talk the first, the middle and the last, and of the others those with most
+    facts, as far as they fit; in order."""
+    memories = [memory for memory in memories if still_holds(memory.text)] or memories
     last = len(memories) - 1
     by_facts = sorted(
         range(len(memories)), key=lambda i: (-chunk_salience(AnalysedText(memories[i].text), rarity=0.0), i)

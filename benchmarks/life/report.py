@@ -38,7 +38,7 @@ def tables(figures: Mapping[str, Any]) -> Iterator[tuple[str, list[str], Rows]]:
         for way, of_way in life["ways"].items()
         if of_way["nights"]
     }
-    labels = [label for label in next(iter(nights.values())) if label != "refused"]
+    labels = [label for label in next(iter(nights.values()), {}) if label != "refused"]
     yield (
         "What was let go of",
         ["life", "let go of", "found by one search %", "of these back after a patrol %"],
