@@ -195,7 +195,9 @@ class StoreScenes:
                 {id_: new.get(older.id, older) for id_, older in named.items()}
                 for named in (plan.proposed, plan.possible)
             )
-            answers = await self._build_store_results(scope, plan.outcomes, new | changed, embedded.error_text)
+            answers = await self._build_store_results(
+                scope, plan.outcomes, new | changed, plan.read, embedded.error_text
+            )
             return [
                 replace(
                     answer,
@@ -254,6 +256,7 @@ class StoreScenes:
             earlier = await find_earlier_similar_memories(
                 self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
+            plan.read |= {other.id: other for other, _ in earlier.near}
             first = await self._repeated_superseded_memory(scope, draft, earlier)
             told = first.earlier if first else await self._memory_to_reinforce_or_outdated_one(scope, draft, earlier)
             if isinstance(told, Memory):
@@ -364,7 +367,8 @@ class StoreScenes:
         self,
         scope: Scope,
         outcomes: Sequence[StoreOutcomeWithRepeatFlag],
-        new: Mapping[MemoryId, Memory],
+        stored_or_changed: Mapping[MemoryId, Memory],
+        read_before: Mapping[MemoryId, Memory],
         embedding_error: str,
     ) -> list[StoredSceneResult]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
@@ -372,7 +376,7 @@ class StoreScenes:
         answers: list[StoredSceneResult] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
-                memory = new[outcome.memory_id]
+                memory = stored_or_changed[outcome.memory_id]
                 answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
@@ -383,11 +387,11 @@ class StoreScenes:
             )
             answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
             answers.append(answer)
+        known = {**read_before, **stored_or_changed, **known}
         named = [answer.resembled_memory_id for answer in answers if answer.resembled_memory_id]
-        resembled = {memory.id: memory for memory in await self.ledger.memories_with_ids(scope, named)} if named else {}
-        return [
-            replace(answer, resembled=resembled.get(answer.resembled_memory_id or MemoryId(""))) for answer in answers
-        ]
+        if unread := [id_ for id_ in named if id_ not in known]:
+            known |= {memory.id: memory for memory in await self.ledger.memories_with_ids(scope, unread)}
+        return [replace(answer, resembled=known.get(answer.resembled_memory_id or MemoryId(""))) for answer in answers]
 
 
 def _reinforcement_from_scene(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:

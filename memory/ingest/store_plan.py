@@ -69,6 +69,8 @@ class StorePlan:
         self.possible: dict[MemoryId, Memory] = {}
         """By the id of a memory that tells of a change: what it may have changed, not likely enough to be proposed."""
         self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
+        self.read: dict[MemoryId, Memory] = {}
+        """Memories that were looked at, as they were before the call."""
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""
