@@ -44,10 +44,10 @@ async def find_earlier_similar_memories(
     plan: StorePlan,
     *,
     supersedes: MemoryId | None,
-    sharing_words: Sequence[Memory] | None = None,
+    sharing_words: Sequence[MemoryId] | None = None,
 ) -> EarlierSimilarMemories:
-    """`supersedes`: no candidate. `sharing_words`: the memories that `living_ids_sharing_most_words` found, if they
-    are known."""
+    """`supersedes`: no candidate. `sharing_words`: those that `living_ids_sharing_most_words` found, if they are
+    known."""
     near = [
         pair
         for pair in await _similar_memories_with_cosines(ledger, index, scope, point, sharing_words)
@@ -82,27 +82,21 @@ async def _similar_memories_with_cosines(
     index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
-    sharing_words: Sequence[Memory] | None,
+    sharing_words: Sequence[MemoryId] | None,
 ) -> list[tuple[Memory, float]]:
     same_text = await ledger.ids_with_content_hash(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
-        ids = (
-            await living_ids_sharing_most_words(index, scope, point.memory)
-            if sharing_words is None
-            else [other.id for other in sharing_words]
-        )
-        near = dict.fromkeys(ids, 1.0 if vector is None else 0.0)
+        if sharing_words is None:
+            sharing_words = await living_ids_sharing_most_words(index, scope, point.memory)
+        near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    known = {other.id: other for other in sharing_words or ()}
-    if unread := [id_ for id_ in near if id_ not in known]:
-        known |= {other.id: other for other in await ledger.memories_with_ids(scope, unread)}
-    return [(known[id_], cosine) for id_, cosine in near.items() if id_ in known]
+    return [(other, near[other.id]) for other in await ledger.memories_with_ids(scope, list(near))] if near else []
 
 
 async def prepare_new_version(
