@@ -8,7 +8,7 @@ from typing import Literal
 
 class WriteLock(asyncio.Lock):
     """Held by whatever changes memories in this process. Its turns tell whether what was read without it still holds:
-    `turn = lock.next_turn()` before reading, `lock.is_optimistic_read_valid(turn)` when it is held."""
+    `turn = lock.start_optimistic_read()` before reading, `lock.is_optimistic_read_valid(turn)` when it is held."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -223,7 +223,7 @@ class RecallMemories:
         )
 
     async def _faded_match_count(self, scope: Scope, query: RecallQuery) -> int:
-        """Dead memories that match by their words, at most `sparse_limit`, not absorbed or superseded; 0 with `as_of`."""
+        """Dead memories matching by words, at most `sparse_limit`, no absorbed or superseded ones; 0 with `as_of`."""
         if query.as_of is not None or not await self.ledger.has_dead_memories(scope):
             return 0
         words = CandidateQuery(

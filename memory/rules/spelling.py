@@ -34,6 +34,8 @@ MAX_COMPOUND_LINKING_CHARS = 2
 MAX_DIFFERENT_ENDING_CHARS = 2
 MIN_INFLECTED_WORD_CHARS = 4
 """Of a word and of its other forms: "pas" is none of "pasamos"."""
+MIN_LISTED_INFLECTED_WORD_CHARS = 7
+"""Of a word of a list, whose language and whose names are not known: "Carlos" is no form of "Carla"."""
 MIN_STEM_CHARS = 3
 MAX_WORD_CHARS_WITH_GENDER_VOWEL = 6
 """Up to which the last vowels may tell one thing from another ("hijo", "hija"); in a longer word they are an ending."""
@@ -115,10 +117,11 @@ def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequen
     has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
     inside = () if has_noun_capitals else _UNFOLDED_WORD_PATTERN.findall(query)[1:]
     names = {fold_text(piece) for piece in inside if piece[0].isupper()}
+    least = MIN_INFLECTED_WORD_CHARS if query else MIN_LISTED_INFLECTED_WORD_CHARS
     return {
         word
         for word in words
-        if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
+        if least <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
     }
 
 

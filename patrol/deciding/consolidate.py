@@ -142,17 +142,15 @@ class ConsolidationAnswer(DecisionAnswer):
     def _dying_memories_not_merged(
         self, merges: Sequence[MemoryMerge], current: CurrentOfferedMemories
     ) -> tuple[MemoryId, ...]:
-        """Memories that are dying as offered, and that the answer would merge although they may not be: they are kept,
-        for whoever merges two wants what they tell to live. Else the same is offered again without end."""
+        """Memories that are dying, as they were offered, and that the answer would merge although they may not be: they
+        are kept, for whoever merges two wants what they tell to live. Else the same is offered again without end."""
+        offered = {memory.id: (memory.status, memory.truth) for memory in current.request.memories}
         merged = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
-        named = (id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed))
-        return tuple(
-            id_
-            for id_ in named
-            if id_ not in merged
-            and not current.describe_change_since_offer(id_)
-            and current.memories[id_].status == "dying"
-        )
+        named = {id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed)} - merged
+        unchanged = [
+            current.memories[id_] for id_ in offered if id_ in named and not current.describe_change_since_offer(id_)
+        ]
+        return tuple(one.id for one in unchanged if ("dying", one.truth) == (one.status, one.truth) == offered[one.id])
 
     def _make_dead_and_keep_with_text_parts(
         self, request: DecisionRequest
@@ -211,7 +209,10 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         if key == DYING_MEMORIES_DECISION_KEY:
-            return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ), self.limits)
+            dying = await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ)
+            # What was recalled since ❸ is active again at the next.
+            still = [memory for memory in dying if status_from_decayed_importance(memory) == "dying"]
+            return requests_about_dying_memories(still, self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
@@ -335,7 +336,9 @@ def memories_changed_by_consolidation(
     changed: dict[MemoryId, Memory] = {}
     for merge in answer.merges:
         absorbed = [memories[id_] for id_ in merge.absorbed]
-        changed[merge.survivor] = survivor_after_merge(memories[merge.survivor], absorbed)
+        survivor = survivor_after_merge(memories[merge.survivor], absorbed)
+        is_fading = memories[merge.survivor].status == "dying"
+        changed[merge.survivor] = _as_kept_memory(survivor, now) if is_fading else survivor
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
     changed |= {id_: memory_after_keep_decision(memories[id_], now) for id_ in answer.keep}
@@ -348,15 +351,13 @@ def memories_changed_by_consolidation(
 def memory_after_keep_decision(memory: Memory, now: datetime) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20); nobody
     is asked about it again for three times its age (ADR 84)."""
+    return _as_kept_memory(replace(memory, reactivation_count=memory.reactivation_count + 1, fresh=False), now)
+
+
+def _as_kept_memory(memory: Memory, now: datetime) -> Memory:
     importance = max(memory.importance, IMPORTANCE_FLOOR_OF_KEPT_MEMORY)
-    kept = replace(
-        memory,
-        session_count=0,
-        reactivation_count=memory.reactivation_count + 1,
-        importance=importance,
-        fresh=False,
-        kept_until=end_of_keep(memory.created_at, now),
-    )
+    kept_until = end_of_keep(memory.created_at, now)
+    kept = replace(memory, session_count=0, importance=importance, kept_until=kept_until)
     return replace(kept, status=status_from_decayed_importance(kept))
 
 

@@ -80,7 +80,7 @@ def decision_request_as_json_for_agent(
         shown = {} if is_shown else _brief_memory_fields(memory, request.kind, fields)
         shown |= {"parts": parts} if parts > 1 else {}
         own_dates = {name: value for name, value in shown.items() if name in {"when", "stored"}}
-        are_same = own_dates == dates and not is_shown
+        are_same = own_dates == dates
         memories.append(
             {"id": memory.short_id} | {name: value for name, value in shown.items() if not (are_same and name in dates)}
         )

@@ -154,10 +154,21 @@ class MemoryWithBackgroundLoops:
 
 
 @asynccontextmanager
+async def _thread_switches_after(seconds: float) -> AsyncIterator[None]:
+    """In this process: how long a thread waits for the interpreter."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@asynccontextmanager
 async def open_memory_with_background_loops(settings: Settings) -> AsyncIterator[MemoryWithBackgroundLoops]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
-    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     async with (
+        _thread_switches_after(THREAD_SWITCH_SECONDS),
         LanguageModelPool(settings) as models,
         LazilyOpenedMemory(settings) as memory,
         AsyncExitStack() as running,

@@ -39,10 +39,9 @@ def end_of_keep(created_at: datetime, now: datetime) -> datetime:
 
 
 def is_still_kept(memory: Memory | MemoryFieldsForPatrol, now: datetime) -> bool:
-    """Whether a mind has decided that it holds, so that its clock starts again once it has faded, without being asked
-    for: only while it is true, and not if it would be dying nonetheless."""
-    stands = memory.kept_until is not None and now < memory.kept_until and memory.truth == "current"
-    return stands and memory.importance > MAX_DYING_IMPORTANCE
+    """Whether a mind has decided that it holds, so that its clock starts again once it has faded, without a recall. Not
+    where it would be dying nonetheless."""
+    return memory.kept_until is not None and now < memory.kept_until and memory.importance > MAX_DYING_IMPORTANCE
 
 
 def session_count_if_revived(*, importance: float, session_count: int, reactivation_count: int) -> int | None:

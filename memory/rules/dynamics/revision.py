@@ -27,7 +27,9 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     It may not resemble any more what it resembled. That it was kept says nothing of what it tells now."""
     requested = _requested_values(changes)
     text, when = requested.pop("text", None), requested.pop("when", None)
-    memory = replace(memory, **requested, kept_until=None)
+    memory = replace(memory, **requested)
+    if text is not None or when is not None:
+        memory = replace(memory, kept_until=None)
     if when is not None:
         happened_at = start_of_first_dated_timeline_entry(when, memory.created_at)
         memory = replace(memory, scene=replace(memory.scene, when=when), happened_at=happened_at)

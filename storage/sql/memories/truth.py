@@ -41,7 +41,8 @@ from madeleine.storage.sql.memories.versions import current_version_id_by_memory
 _a, _m = truth_changes_table.c, memories_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 
-_UPDATE_TRUTH_FIELDS = update_row_of_being_statement(memories_table, *truth.MEMORY_TRUTH_FIELDS)
+_UPDATE_TRUTH_FIELDS = update_row_of_being_statement(memories_table, *truth.MEMORY_TRUTH_FIELDS).values(kept_until=None)
+"""That it was kept says nothing of what is true since (ADR 84)."""
 _INSERT_TRUTH_ACT_ROW = insert(truth_changes_table)
 _SELECT_PREDECESSORS_OF_MEMORIES = (
     select(*MEMORY_COLUMNS)

@@ -109,7 +109,6 @@ async def test_a_dying_memory_that_nobody_recalled_stays_dying(store: StepStore)
         ({"kept_until": NOW + timedelta(days=1)}, "active"),
         # the decision has run out
         ({"kept_until": NOW}, "dying"),
-        ({"kept_until": NOW + timedelta(days=1), "truth": "superseded"}, "dying"),
         # it would be dying with its clock at 0, too
         ({"kept_until": NOW + timedelta(days=1), "importance": 0.05}, "dying"),
     ],

@@ -37,17 +37,16 @@ def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, mean
 @for_each_row(
     ("written", "meant"),
     [
-        ("moving", "moved"),
+        ("arguing", "argued"),
         ("studies", "studying"),
         ("verträge", "vertrag"),
         ("contratos", "contrato"),
-        ("письма", "письмо"),
-        ("hija", None),
-        ("moss", None),
+        ("carlos", None),
+        ("banks", None),
     ],
 )
 def test_a_word_of_a_list_is_found_in_another_form_of_any_language(written: str, meant: str | None) -> None:
-    texts = ("we moved the standup", "she is studying", "der vertrag liegt dort", "o contrato", "su hijo", "письмо")
+    texts = ("we argued", "she is studying", "der vertrag liegt dort", "o contrato", "carla at the bank", "письмо")
     written = fold_text(written)
     assert spelling_corrections_from_texts([written], texts, stem=stem_word_of_language).get(written) == (
         meant and fold_text(meant)

@@ -96,7 +96,7 @@ def test_a_text_in_parts_is_not_merged(merge: MemoryMerge) -> None:
     offer = request_of("consolidate", memories)
     offer = replace(offer, memories=(offer.memories[0], replace(offer.memories[1], part_of=A), offer.memories[2]))
     result = kept(ConsolidationAnswer((merge,)), offer, current_of(memories))
-    assert result.answer == ConsolidationAnswer(keep=(B, merge.survivor, *merge.absorbed))
+    assert result.answer == ConsolidationAnswer(keep=(B, A, D))
     assert "several parts" in result.left_out[0]
 
 
