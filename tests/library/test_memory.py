@@ -70,6 +70,15 @@ async def test_a_search_goes_on_page_by_page(connections: Connections) -> None:
         assert {hit.source for hit in first.hits} == {"memories"}
 
 
+async def test_a_search_finds_another_form_of_a_word(connections: Connections) -> None:
+    """ruling 19, ADR 79"""
+    async with connections.connect() as memory:
+        await memory.store("Maria studies architecture in Porto")
+        page = await memory.search("studying")
+    assert [hit.text for hit in page.hits] == ["Maria studies architecture in Porto"]
+    assert "'studies' was searched instead" in page.notice
+
+
 async def test_recall_gives_fragments_or_a_prompt_with_their_sources(connections: Connections) -> None:
     async with connections.connect() as memory:
         stored = await memory.store("The lamp is broken", feeling="I am annoyed")

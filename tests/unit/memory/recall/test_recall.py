@@ -159,6 +159,17 @@ async def test_a_thin_recall_says_how_many_faded_memories_hold_its_words(home: H
     assert (await home.recall()(ADA, RecallQuery(text="harbor", limit=2))).faded == 0
 
 
+async def test_the_index_is_not_asked_for_faded_memories_of_a_being_that_has_none(home: Home) -> None:
+    log: list[str] = []
+    thin = home.recall(RecordingIndex(home.index, log))
+    await home.put(*SHORT)
+    await thin(ADA, RecallQuery(text="quantum lecture"))
+    assert len(log) == 1
+    await home.put(a_memory("harbor lights at night", status="dead"))
+    await thin(ADA, RecallQuery(text="quantum lecture"))
+    assert len(log) == 3
+
+
 # --- which
 
 
