@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.audit import AuditEntry
@@ -22,6 +23,8 @@ _JOURNAL_REFERENCE_FIELDS = (
     "parent_id",
 )
 """Journalled fields that name a memory or a cluster."""
+_JOURNAL_TIME_FIELDS = ("valid_from", "valid_until", "kept_until")
+"""Journalled fields that are times, in microseconds since 1970."""
 _JOURNAL_FIELDS_NOT_SHOWN = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
 """Journalled fields that say nothing to a person."""
 
@@ -50,10 +53,12 @@ def ids_named_in_change(change: PatrolChangedRow) -> Iterable[str]:
 
 
 def changed_fields(change: PatrolChangedRow, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Fields whose value changed, with the value before and after; names in place of ids."""
+    """Fields whose value changed, with the value before and after; names in place of ids, and ISO times."""
     before, after = change.before or {}, change.after or {}
 
     def shown(name: str, value: Any) -> Any:
+        if name in _JOURNAL_TIME_FIELDS and value is not None:
+            return datetime_as_iso(datetime.fromtimestamp(value / 1_000_000, UTC))
         known = names.get(value) if name in _JOURNAL_REFERENCE_FIELDS and isinstance(value, str) else None
         return known.get("name") or known.get("id") if known else value
 
