@@ -65,7 +65,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
         "author": maybe(st.sampled_from(["ada", "bo"])),
         "author_role": maybe(st.sampled_from(CALLER_ROLES)),
         "session_count": counts, "access_count": counts, "reactivation_count": counts,
-        "last_activated": maybe(moments), "last_accessed": maybe(moments),
+        "last_activated": maybe(moments), "last_accessed": maybe(moments), "kept_until": maybe(moments),
     }  # fmt: skip
     memories = [
         draw(
