@@ -114,8 +114,10 @@ def _sources_of_passages(memories: Mapping[MemoryId, Memory]) -> dict[MemoryId, 
 
 
 def _noise(memory: Memory, sources: Mapping[MemoryId, Sequence[Memory]]) -> float:
-    """The share of small talk in a memory, of a passage among its scenes."""
-    return fmean(not still_holds(one.scene.action) for one in sources.get(memory.id) or [memory])
+    """The share of small talk in a memory, of a passage or a summary among the scenes that it shows."""
+    shown = _on_one_line(memory.scene.action)
+    scenes = [one for one in sources.get(memory.id, ()) if _on_one_line(one.scene.action) in shown]
+    return fmean(not still_holds(one.scene.action) for one in scenes or [memory])
 
 
 def _survivors(ids: Sequence[MemoryId], memories: Mapping[MemoryId, Memory]) -> set[MemoryId]:
