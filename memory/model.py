@@ -162,8 +162,8 @@ class Memory:
     names the summary, which is a `compression_source` (spec L3). `turn` counts the memories of its session that were
     stored before it. `resembles` names the nearest older memory that says much the same and yet was not taken for the
     same (spec T6). `retold`: what later tellings of the same have added: days, and feelings in other words. `number`
-    counts the being's memories from 1 and is never used again; 0 until the memory is stored (ruling 23).
-    `corrected_at`: when its text was last changed. Both are the ledger's, not compared. `kept_until`: see ADR 84.
+    counts the being's memories from 1 and is never used again; 0 until it is stored (ruling 23). `corrected_at`: when
+    its text last changed. The ledger gives both. Before `kept_until` nobody is asked whether it still holds.
 
     What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
     until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in

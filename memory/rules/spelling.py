@@ -45,11 +45,17 @@ _UNFOLDED_WORD_PATTERN = re.compile(r"\w+")
 StemmerOfLanguage = Callable[[str, str], str]
 """Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
 
+
+def word_as_its_own_stem(word: str, language: str) -> str:
+    """`StemmerOfLanguage` that knows no rules."""
+    return word
+
+
 _FOLDED_SPACED_WORD_PATTERN = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
 def spelling_corrections_from_texts(
-    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemmerOfLanguage = lambda word, _: word
+    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemmerOfLanguage = word_as_its_own_stem
 ) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
     word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""

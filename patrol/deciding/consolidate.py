@@ -72,6 +72,10 @@ class MemoryMerge:
     survivor: MemoryId
     absorbed: tuple[MemoryId, ...]
 
+    @property
+    def memory_ids(self) -> tuple[MemoryId, ...]:
+        return self.survivor, *self.absorbed
+
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationAnswer(DecisionAnswer):
@@ -145,19 +149,23 @@ class ConsolidationAnswer(DecisionAnswer):
         """Memories that are dying, as they were offered, and that the answer would merge although they may not be: they
         are kept, for whoever merges two wants what they tell to live. Else the same is offered again without end."""
         offered = {memory.id: (memory.status, memory.truth) for memory in current.request.memories}
-        merged = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
-        named = {id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed)} - merged
-        unchanged = [
-            current.memories[id_] for id_ in offered if id_ in named and not current.describe_change_since_offer(id_)
-        ]
-        return tuple(one.id for one in unchanged if ("dying", one.truth) == (one.status, one.truth) == offered[one.id])
+        merged = {id_ for merge in merges for id_ in merge.memory_ids}
+        not_merged = {id_ for merge in self.merges for id_ in merge.memory_ids} - merged
+        return tuple(
+            id_
+            for id_, status_and_truth in offered.items()
+            if id_ in not_merged
+            and not current.describe_change_since_offer(id_)
+            and current.memories[id_].status == "dying"
+            and status_and_truth == ("dying", current.memories[id_].truth)
+        )
 
     def _make_dead_and_keep_with_text_parts(
         self, request: DecisionRequest
     ) -> tuple[tuple[MemoryId, ...], tuple[MemoryId, ...]]:
         """`make_dead` and `keep` with the other parts of each text: they are let go of with its first one, else kept,
         unless the answer names them (ADR 82)."""
-        named = {id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed)}
+        named = {id_ for merge in self.merges for id_ in merge.memory_ids}
         named.update(self.make_dead, self.keep)
         parts = [memory for memory in request.memories if memory.part_of in named and memory.id not in named]
         let_go = tuple(memory.id for memory in parts if memory.part_of in self.make_dead)
@@ -229,12 +237,10 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
-        rewritten = (
-            one
-            for one in memories_changed_by_consolidation(answer, current, self.context.services.now())
-            if _is_changed_in_merged_fields(one, current)
-        )
-        made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
+        now = self.context.services.now()
+        changed = memories_changed_by_consolidation(answer, current, now)
+        rewritten = (one for one in changed if _is_changed_in_merged_fields(one, current))
+        made = new_passage_memories_from_dropped_scenes(answer, current, now)
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply_answer(
@@ -250,7 +256,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         for state in await work.load_memory_states(released):
             if state.status == "dying":
                 work.put_memory_state(replace(state, status="dead", reactivation_count=0))
-        made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
+        made = new_passage_memories_from_dropped_scenes(answer, current, work.now)
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -337,8 +343,8 @@ def memories_changed_by_consolidation(
     for merge in answer.merges:
         absorbed = [memories[id_] for id_ in merge.absorbed]
         survivor = survivor_after_merge(memories[merge.survivor], absorbed)
-        is_fading = memories[merge.survivor].status == "dying"
-        changed[merge.survivor] = _as_kept_memory(survivor, now) if is_fading else survivor
+        was_dying = memories[merge.survivor].status == "dying"
+        changed[merge.survivor] = _as_kept_memory(survivor, now) if was_dying else survivor
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
     changed |= {id_: memory_after_keep_decision(memories[id_], now) for id_ in answer.keep}

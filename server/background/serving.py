@@ -41,7 +41,7 @@ MEMORY_OPENING_DELAY_SECONDS = 0.3
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 THREAD_SWITCH_SECONDS = 0.0001
 """A thread that comes back from the model or from SQLite waits so long for the interpreter that the event loop uses; by
-default 5 ms, twice what it takes to embed a question."""
+default 5 ms, twice what it takes to embed a question (ADR 85)."""
 
 
 class LazilyOpenedMemory:

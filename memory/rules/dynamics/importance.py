@@ -35,7 +35,7 @@ def status_from_decayed_importance(memory: Memory | MemoryFieldsForPatrol) -> Me
 
 def end_of_keep(created_at: datetime, now: datetime) -> datetime:
     """Until when the decision to keep a memory stands: for three times its age, at most a year (ruling 20, ADR 84)."""
-    return now + min(now - created_at, MAX_KEEP / KEEP_TIMES_AGE) * KEEP_TIMES_AGE
+    return now + min(KEEP_TIMES_AGE * (now - created_at), MAX_KEEP)
 
 
 def is_still_kept(memory: Memory | MemoryFieldsForPatrol, now: datetime) -> bool:
