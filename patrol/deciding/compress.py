@@ -15,7 +15,7 @@ from madeleine.patrol.deciding.answers import (
     DecisionAnswerSchema,
     DecisionHandler,
 )
-from madeleine.patrol.deciding.passages import join_episodes_into_passages
+from madeleine.patrol.deciding.passages import passages_of_summarised_scenes
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     EVENT_TIME_SORT_KEY,
@@ -91,16 +91,14 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
 def summary_and_passage_memories_with_sources(
     answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
-    """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
-    for word what it leaves out."""
+    """The memories that stand for a session, each with those that it hides: the summary, which is all where it holds
+    them word for word, else passages that do."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     summary = summary_as_memory(answer.summary, sources, now)
     if answer.is_passage:
         return [(summary, sources)]
-    parts = list(join_episodes_into_passages(sources))
-    joined = {source.id for part, _ in parts for source in part}
-    left = [source for source in sources if source.id not in joined]
-    return [(summary, left), *((summary_as_memory(text, part, now, summary.id), part) for part, text in parts)]
+    passages = passages_of_summarised_scenes(sources)
+    return [(summary, []), *((summary_as_memory(text, part, now, summary.id), part) for part, text in passages)]
 
 
 def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_in: MemoryId | None = None) -> Memory:
@@ -134,8 +132,14 @@ def session_compression_requests(
     limits: DecisionRequestLimits = DECISION_REQUEST_LIMITS_FOR_MODEL["compress"],
 ) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
-    (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
-    episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
+    (spec L3); a session too long for one request becomes several, each to be summarised by itself. Not what has a
+    lesson, which is shown as such, nor what may supersede another, which is decided first."""
+    episodes = [
+        memory
+        for memory in memories
+        if (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
+        and not (memory.lesson or memory.may_supersede)
+    ]
     uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
     by_place: dict[tuple[str | None, str | None], list[Memory]] = {}
     for memory in sorted(uncompressed, key=EVENT_TIME_SORT_KEY):

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from madeleine.memory.model import Memory
+from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
 from madeleine.memory.rules.ranking.turns import is_said_by_assistant
-from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory_from_memory
+from madeleine.patrol.deciding.requests import DecisionRequest, absorbed_texts, offered_memory_from_memory
 
 MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 """Faded episodes joined in one patrol."""
@@ -39,6 +39,18 @@ def compression_requests_with_passages(episodes: Sequence[Memory]) -> Iterator[t
         yield DecisionRequest(kind="compress", memories=offered, session_id=session_id, date=day), text
 
 
+def passages_of_summarised_scenes(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
+    """The scenes of each passage, and its text: of all of them, for a summary that hides a scene need not hold what it
+    tells. What cannot be joined has a passage of its own."""
+    joined: set[MemoryId] = set()
+    for part, text in join_episodes_into_passages(memories):
+        yield part, text
+        joined |= {memory.id for memory in part}
+    for memory in memories:
+        if memory.id not in joined:
+            yield [memory], _passage_text([memory])
+
+
 def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
     joinable = sorted(
@@ -46,7 +58,7 @@ def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[li
     )
     for _, group in itertools.groupby(joinable, key=_passage_group_key):
         for part in _passage_groups_by_speaker(list(group)):
-            yield part, "\n".join(_passage_lines(part))
+            yield part, _passage_text(part)
 
 
 def is_joinable_episode(memory: Memory) -> bool:
@@ -104,15 +116,27 @@ def _groups_within_passage_limits(memories: Sequence[Memory], most_bytes: int) -
         yield part
 
 
+def _passage_text(memories: Sequence[Memory]) -> str:
+    return "\n".join(_passage_lines(memories))
+
+
 def _passage_lines(memories: Sequence[Memory]) -> list[str]:
-    """Each scene with its feeling; of several people with who acts, as the passage has the names of all."""
+    """Each scene with all that it tells; of several people with who acts, as the passage has the names of all."""
     are_several = len({memory.scene.actors for memory in memories}) > 1
     return [
         (f"{actors}: " if are_several and (actors := _actors_unless_text_names_them(memory)) else "")
-        + " ".join(memory.scene.action.split())
-        + (f" ({memory.feeling})" if memory.feeling else "")
+        + " ".join(" ".join(_texts_of_scene(memory)).split())
         for memory in memories
     ]
+
+
+def _texts_of_scene(memory: Memory) -> Iterator[str]:
+    """Its action first, then what stands beside it, and what it has absorbed."""
+    scene = memory.scene
+    yield scene.action
+    yield from (f'"{line}"' for line in scene.dialogue)
+    yield from (f"({text})" for text in (scene.setting, memory.feeling, *scene.sensory) if text)
+    yield from absorbed_texts(scene)
 
 
 def _actors_unless_text_names_them(memory: Memory) -> str:

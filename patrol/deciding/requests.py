@@ -23,6 +23,7 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     MemoryStatus,
+    Scene,
     TruthStatus,
     content_hash,
     date_of_timeline_entry,
@@ -180,10 +181,12 @@ def memory_text_for_decision_request(memory: Memory, kind: DecisionKind) -> str:
     """What a request of that kind is about; of compress with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
         return memory.scene.action
-    absorbed = [
-        f"{date_of_timeline_entry(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)
-    ]
-    return "\n".join((memory.scene.action, *absorbed))
+    return "\n".join((memory.scene.action, *absorbed_texts(memory.scene)))
+
+
+def absorbed_texts(scene: Scene) -> list[str]:
+    """What a survivor has absorbed, each text with its date."""
+    return [f"{date_of_timeline_entry(item)}: {item.action}" for item in scene.when if isinstance(item, DatedAction)]
 
 
 def is_text_unchanged_since_offer(memory: Memory, offered: MemoryInDecisionRequest, kind: DecisionKind) -> bool:

@@ -275,6 +275,7 @@ def _in_index(memory: Memory | None) -> tuple[object, ...]:
 def _of_a_session(memory: Memory) -> bool:
     told = memory.category == "episodic" and memory.provenance.session_id != ""
     told = told and memory.truth == "current" and memory.valid_from is None
+    told = told and not memory.lesson and memory.may_supersede is None
     return told and not memory.compressed and not memory.pinned and memory.status != "dead"
 
 

@@ -8,11 +8,12 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import Memory, Scene
+from madeleine.memory.model import DatedAction, Memory, Scene
 from madeleine.patrol.deciding.passages import (
     MAX_PASSAGE_BYTES,
     MAX_PASSAGE_MEMORIES,
     compression_requests_with_passages,
+    passages_of_summarised_scenes,
 )
 from tests.doubles import NOW, a_memory
 
@@ -72,3 +73,25 @@ def test_a_scene_of_several_lines_is_one_line_of_a_passage() -> None:
     first, second = (of_session(replace(a_memory("x"), scene=Scene(action=text)), "s") for text in ("a\nb", "c"))
     [(_, passage)] = compression_requests_with_passages([first, second])
     assert passage == "a b\nc"
+
+
+def test_whatever_a_summary_hides_stands_word_for_word_in_one_passage() -> None:
+    """spec L3, ruling 26: a long scene, one of another day and an assistant's alone, too."""
+    told = [
+        of_session(a_memory("x" * 2_000), "s"),
+        of_session(a_memory("I sing"), "s"),
+        of_session(a_memory("I row"), "s"),
+        of_session(a_memory("Alone on the next day"), "s", days=1),
+    ]
+    passages = [(part, text) for part, text in passages_of_summarised_scenes(told)]
+    assert [text for _, text in passages] == ["I sing\nI row", "x" * 2_000, "Alone on the next day"]
+    assert sorted(one.id for part, _ in passages for one in part) == sorted(one.id for one in told)
+
+
+def test_a_passage_tells_all_that_its_scenes_tell() -> None:
+    """ruling 26: their setting, their words and what they have absorbed; else these are found no more."""
+    ann = a_memory("Ann agreed", setting="In Lyon", dialogue=("I will come.",), when=("2026-03-01",))
+    absorbed = replace(ann.scene, when=("2026-03-01", DatedAction("2026-03-02", "She asked for 900 euros")))
+    scenes = [of_session(replace(ann, scene=absorbed), "s"), of_session(a_memory("Ann left"), "s")]
+    [(_, passage)] = compression_requests_with_passages(scenes)
+    assert passage == 'Ann agreed "I will come." (In Lyon) 2026-03-02: She asked for 900 euros\nAnn left'

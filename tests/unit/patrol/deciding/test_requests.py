@@ -395,11 +395,12 @@ def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: 
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:
-    """spec L3: episodic memories that are not compressed yet."""
+    """spec L3: episodic memories that are not compressed yet. Behind a summary a lesson would be shown no more."""
     provenance = Provenance(tool="store", session_id="s1")
     kept = a_memory("said", provenance=provenance)
     others = [
-        a_memory("fact", category="semantic"), a_memory("told", compressed=True), a_memory("gone", status="dead")
+        a_memory("fact", category="semantic"), a_memory("told", compressed=True), a_memory("gone", status="dead"),
+        a_memory("learnt", lesson="Ask first"), a_memory("changed", may_supersede=kept.id),
     ]  # fmt: skip
     (offer,) = session_compression_requests("s1", [kept, *others])
     assert ids(offer) == [kept.id]

@@ -209,7 +209,7 @@ async def test_a_summary_that_was_told_again_is_not_taken_away(home: Household) 
     for session in ("one", "two"):
         await home.store(f"Ann sang in {session}", session_id=session)
     report = await home.run_patrol(tidying(), steps=["compress"])
-    [summary] = [one for one in await home.all() if one.compression_source]
+    summary = next(one for one in await home.all() if one.compression_source)
     await home.correct(summary.id, importance=0.9)
     await refused(home, report.run_id, summary.id)
 
