@@ -88,6 +88,9 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def open_decision_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""
 
+    async def topics_offered_since(self, moment: datetime) -> list[str]:
+        """Topics of the requests that were first offered at that moment or later, decided or not."""
+
 
 class PatrolTransaction(PatrolMemoryReader, Protocol):
     """Holds the writer from reading the state to committing the changes; no model is called meanwhile."""

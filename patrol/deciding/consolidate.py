@@ -356,7 +356,7 @@ def memories_changed_by_consolidation(
 
 def memory_after_keep_decision(memory: Memory, now: datetime) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20); nobody
-    is asked about it again for three times its age (ADR 84)."""
+    is asked about it again for six times its age (ADR 86)."""
     return _as_kept_memory(replace(memory, reactivation_count=memory.reactivation_count + 1, fresh=False), now)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from madeleine.memory.ingest.ingest import INGEST_TOOL_NAME
 from madeleine.memory.model import Memory
@@ -21,7 +22,8 @@ def requests_about_dying_memories(
     dying: Sequence[Memory], limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS
 ) -> list[DecisionRequest]:
     """All of them, of all clusters, those of a session together, and those of an ingested text as one. What is dying
-    was compared with what resembles it when it was fresh."""
+    was compared with what resembles it when it was fresh; so its beginning tells enough."""
+    limits = replace(limits, text_chars=limits.dying_text_chars)
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
     by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))
     texts = memories_by_ingested_text(by_session)

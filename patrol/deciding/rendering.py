@@ -25,6 +25,8 @@ SESSION_SUMMARY_PROMPT: str = _CONTENT_OF_PROMPTS_FILE["summarize"]
 """spec L3, word for word."""
 AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _CONTENT_OF_PROMPTS_FILE["guidance"]
 """For the agent that reads requests in a tool's answer, once each (`decision_guidance_names`)."""
+MIN_TELLING_IMPORTANCE_DIFFERENCE = 0.2
+"""From the importance that a memory has unless it is told otherwise."""
 DECISION_GUIDANCE_INTRODUCTION: str = _CONTENT_OF_PROMPTS_FILE["guidance_first"]
 MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _CONTENT_OF_PROMPTS_FILE["max_answer_tokens"]
 
@@ -158,10 +160,12 @@ def _memory_fields(memory: MemoryInDecisionRequest, kind: DecisionKind) -> dict[
 def _brief_memory_fields(
     memory: MemoryInDecisionRequest, kind: DecisionKind, of_request: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
-    asked for, an actor whom the text names first, and what the request says of all."""
+    """Without what goes without saying: an importance near the one that a memory has unless it is told otherwise, that
+    it was never asked for, an actor whom the text names first, and what the request says of all."""
     fields = _memory_fields(memory, kind)
-    usual = {"importance": DEFAULT_IMPORTANCE, "last_asked": "never", "status": of_request.get("status")}
+    usual = {"last_asked": "never", "status": of_request.get("status")}
+    if abs(memory.importance - DEFAULT_IMPORTANCE) < MIN_TELLING_IMPORTANCE_DIFFERENCE:
+        usual["importance"] = fields.get("importance")
     named = [actor for actor in memory.actors if not memory.text.startswith(f"{actor}:")]
     return {
         name: value

@@ -41,12 +41,13 @@ MAX_MEMORIES_PER_DECISION_REQUEST = 60
 @dataclass(frozen=True, slots=True)
 class DecisionRequestLimits:
     """Of one request: number of memories, their `MemoryInDecisionRequest.size_bytes` together, characters of a memory's
-    text, and consolidated memories shown with fresh ones."""
+    text, of a dying one's, and consolidated memories shown with fresh ones."""
 
     memories: int = MAX_MEMORIES_PER_DECISION_REQUEST
     size: int = 24_000
     text_chars: int = 1_000
     partners: int = MAX_MEMORIES_PER_DECISION_REQUEST
+    dying_text_chars: int = 1_000
 
 
 DECISION_REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, DecisionRequestLimits] = {
@@ -56,7 +57,8 @@ DECISION_REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, DecisionRequestLimits] 
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] = {
-    "consolidate": DecisionRequestLimits(20, 2_000, 300, 4), "split": DecisionRequestLimits(14, 1_000, 80),
+    "consolidate": DecisionRequestLimits(20, 2_000, 300, 4, dying_text_chars=180),
+    "split": DecisionRequestLimits(14, 1_000, 80),
     "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 300),
     "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 1_200),
 }  # fmt: skip

@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from madeleine.memory.embedding import VectorByContentHash
@@ -58,6 +59,9 @@ MAX_OFFERED_DECISION_REQUESTS_BYTES = 24_000
 """Of the requests in a detailed answer: some 8,000 tokens, as ids are costly. One request is always given."""
 MAX_BRIEF_DECISION_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
+MAX_TOPICS_OFFERED_A_DAY: Mapping[DecisionKind, int] = {"split": 1, "compress": 2}
+"""Clusters, the largest first, and sessions, the oldest first, that an agent is asked about in a day: nothing is lost
+while others wait, and what becomes too much a patrol divides and joins by itself (ADR 86)."""
 MAX_DECISION_REQUESTS_PER_KIND = 20
 MAX_CLUSTERS_EXAMINED_FOR_DECISIONS = 50
 """Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
@@ -252,8 +256,13 @@ async def _requests_to_offer(
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
     kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.keys_that_may_need_decision()) for kind, decision_type in kinds.items()}
-    # Nothing is lost while a large cluster waits: one at a time, the largest.
-    keys["split"] = deque([*keys["split"]][:1])
+    day_begins = await context.reads.last_aged_at() or context.services.now() - timedelta(days=1)
+    known = {request.topic_key for request in stored} | set(await context.reads.topics_offered_since(day_begins))
+    for kind, most in MAX_TOPICS_OFFERED_A_DAY.items():
+        of_today = [key for key in keys[kind] if f"{kind}:{key}" in known]
+        room = most - sum(topic.startswith(f"{kind}:") for topic in known)
+        others = [key for key in keys[kind] if key not in of_today]
+        keys[kind] = deque([*of_today, *others[: max(0, room)]])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []

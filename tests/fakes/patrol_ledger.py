@@ -56,6 +56,8 @@ class PatrolState:
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
     thoughts: ThoughtsForNextSession = field(default_factory=ThoughtsForNextSession)
     offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
+    offered_at: dict[str, datetime] = field(default_factory=dict)
+    """Topic → when a request about it was last made."""
     aged_at: datetime | None = None
     declined: dict[str, int] = field(default_factory=dict)
     last_numbers: Counter[BeingId] = field(default_factory=Counter)
@@ -74,6 +76,7 @@ class PatrolState:
             dict(self.diary),
             self.thoughts,
             dict(self.offers),
+            dict(self.offered_at),
             self.aged_at,
             dict(self.declined),
             self.last_numbers,
@@ -212,6 +215,9 @@ class FakePatrolTransaction:
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return [one for one in self._state.offers.values() if one.decided_by is None]
+
+    async def topics_offered_since(self, moment: datetime) -> list[str]:
+        return [topic for topic, at in self._state.offered_at.items() if at >= moment]
 
     async def age_active_memories(self, run: RunId) -> int:
         begun = self._state.runs.get(run)
@@ -368,6 +374,7 @@ class FakePatrolLedger:
         self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         self.state.offers |= {one.id: one for one in offered}
+        self.state.offered_at |= {one.topic: at for one in offered}
         return True
 
     @asynccontextmanager

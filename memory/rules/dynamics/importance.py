@@ -15,7 +15,7 @@ MAX_DYING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
 CYCLES_DYING_MEMORY_AWAITS_DECISION = 14
 """Patrol cycles for which a dying memory waits for somebody who decides about it: as long as an offer stays open."""
-KEEP_TIMES_AGE, MAX_KEEP = 3, timedelta(days=365)
+KEEP_TIMES_AGE, MAX_KEEP = 6, timedelta(days=365)
 """How long the decision to keep a memory stands, as a multiple of its age, and at most."""
 
 
@@ -34,7 +34,7 @@ def status_from_decayed_importance(memory: Memory | MemoryFieldsForPatrol) -> Me
 
 
 def end_of_keep(created_at: datetime, now: datetime) -> datetime:
-    """Until when the decision to keep a memory stands: for three times its age, at most a year (ruling 20, ADR 84)."""
+    """Until when the decision to keep a memory stands: for six times its age, at most a year (ruling 20, ADR 86)."""
     return now + min(KEEP_TIMES_AGE * (now - created_at), MAX_KEEP)
 
 
