@@ -88,8 +88,9 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def open_decision_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""
 
-    async def topics_offered_since(self, moment: datetime) -> list[str]:
-        """Topics of the requests that were first offered at that moment or later, decided or not."""
+    async def topics_offered_since(self, moment: datetime) -> dict[str, datetime]:
+        """Topics of the requests that were made at that moment or later, decided or not, and when the last of each was
+        made."""
 
 
 class PatrolTransaction(PatrolMemoryReader, Protocol):

@@ -256,13 +256,12 @@ async def _requests_to_offer(
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
     kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.keys_that_may_need_decision()) for kind, decision_type in kinds.items()}
-    day_begins = await context.reads.last_aged_at() or context.services.now() - timedelta(days=1)
-    known = {request.topic_key for request in stored} | set(await context.reads.topics_offered_since(day_begins))
+    known = {request.topic_key for request in stored} | await _topics_offered_today(context)
     for kind, most in MAX_TOPICS_OFFERED_A_DAY.items():
-        of_today = [key for key in keys[kind] if f"{kind}:{key}" in known]
+        own = [key for key in keys[kind] if f"{kind}:{key}" in known]
         room = most - sum(topic.startswith(f"{kind}:") for topic in known)
-        others = [key for key in keys[kind] if key not in of_today]
-        keys[kind] = deque([*of_today, *others[: max(0, room)]])
+        others = [key for key in keys[kind] if key not in own]
+        keys[kind] = deque([*own, *others[: max(0, room)]])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []
@@ -292,6 +291,12 @@ async def _requests_to_offer(
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
     return stored, offered, waiting, without_choice
+
+
+async def _topics_offered_today(context: PatrolRunContext) -> set[str]:
+    services = context.services
+    lately = await context.reads.topics_offered_since(services.now() - timedelta(days=1))
+    return {topic for topic, at in lately.items() if services.local_day(at) == services.today()}
 
 
 async def apply_agent_decisions(

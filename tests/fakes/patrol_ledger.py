@@ -216,8 +216,8 @@ class FakePatrolTransaction:
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return [one for one in self._state.offers.values() if one.decided_by is None]
 
-    async def topics_offered_since(self, moment: datetime) -> list[str]:
-        return [topic for topic, at in self._state.offered_at.items() if at >= moment]
+    async def topics_offered_since(self, moment: datetime) -> dict[str, datetime]:
+        return {topic: at for topic, at in self._state.offered_at.items() if at >= moment}
 
     async def age_active_memories(self, run: RunId) -> int:
         begun = self._state.runs.get(run)

@@ -215,15 +215,14 @@ DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table
 _own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING_ID_BIND)
 _SELECT_DECISION_REQUESTS_BY_IDS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
 _SELECT_OPEN_DECISION_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_DECLINED_TOPIC_ID = "declined:" + _o.topic
 _SELECT_TOPICS_OFFERED_SINCE = (
-    select(_o.topic)
-    .where(_o.being_id == _BEING_ID_BIND, _o.made_at >= bindparam("moment"), _o.id != _DECLINED_TOPIC_ID)
-    .distinct()
+    select(_o.topic, func.max(_o.made_at))
+    .where(_o.being_id == _BEING_ID_BIND, _o.made_at >= bindparam("moment"))
+    .group_by(_o.topic)
 )
 # Not where the run that declined, or divided, was undone.
 _SELECT_DECLINED_TOPICS = select(_o.topic, _o.body).where(
-    *(_o.being_id == _BEING_ID_BIND, _o.id == _DECLINED_TOPIC_ID),
+    *(_o.being_id == _BEING_ID_BIND, _o.id == "declined:" + _o.topic),
     ~exists().where(
         patrol_runs.c.id == _o.settled_by, dialect.equals_any(patrol_runs.c.state, "undone", "rolled_back")
     ),
@@ -372,5 +371,10 @@ class PatrolReader:
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return await self._rows(_SELECT_OPEN_DECISION_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
 
-    async def topics_offered_since(self, moment: datetime) -> list[str]:
-        return await self._rows(_SELECT_TOPICS_OFFERED_SINCE, first_column_of_row, moment=moment)
+    async def topics_offered_since(self, moment: datetime) -> dict[str, datetime]:
+        since = microseconds_from_moment(moment)
+        return dict(
+            await self._rows(
+                _SELECT_TOPICS_OFFERED_SINCE, lambda row: (row[0], moment_from_microseconds(row[1])), moment=since
+            )
+        )

@@ -209,6 +209,19 @@ class PatrolContract:
         )
         assert [request.id for request in await reads.open_decision_requests()] == ["new"]
 
+    async def test_topics_offered_since_a_moment_are_known(self, ledger: AnyLedger) -> None:
+        told = memory(TOLD)
+        await stored(ledger, told)
+        reads = ledger.patrols.memory_reader_for_patrol(ADA)
+        for at, id_ in ((MOMENT, "early"), (LATER, "late")):
+            await ledger.patrols.store_decision_requests_unless_erased(
+                ADA, [offer(id_, told)], at=at, at_erasure_count=await reads.last_erasure_number()
+            )
+        assert await reads.topics_offered_since(MOMENT) == {"early": MOMENT, "late": LATER}
+        assert await reads.topics_offered_since(LATER) == {"late": LATER}
+        others = ledger.patrols.memory_reader_for_patrol(BOB)
+        assert await others.topics_offered_since(MOMENT) == {}
+
     # --- summaries
 
     async def test_what_a_forgotten_summary_stood_for_is_recalled_again(self, ledger: AnyLedger) -> None:

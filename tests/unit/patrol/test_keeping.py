@@ -50,12 +50,12 @@ async def offer_of_what_has_faded(home: Household) -> DecisionRequest:
     return offer
 
 
-async def test_nobody_is_asked_about_a_kept_memory_for_three_times_its_age(home: Household) -> None:
-    """Kept on day 6 until day 24, then it lasts to day 39; kept until day 156, it fades four times more."""
+async def test_nobody_is_asked_about_a_kept_memory_for_six_times_its_age(home: Household) -> None:
+    """Kept on day 6 until day 42, it fades once meanwhile; kept on day 72 for a year."""
     [told] = await home.store("Ann is a pilot", importance=FADING)
     asked, _ = await ask(home, nights=175)
-    assert asked == [6, 39, 39 + 4 * 33]
-    assert (await home.now(told)).reactivation_count == 3
+    assert asked == [6, 6 + 2 * 33]
+    assert (await home.now(told)).reactivation_count == 2
 
 
 async def test_undoing_a_decision_to_keep_takes_its_time_back(home: Household) -> None:

@@ -400,7 +400,7 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
     kept = a_memory("said", provenance=provenance)
     others = [
         a_memory("fact", category="semantic"), a_memory("told", compressed=True), a_memory("gone", status="dead"),
-        a_memory("learnt", lesson="Ask first"), a_memory("changed", may_supersede=kept.id),
+        a_memory("learnt", lesson="Ask first"), replace(a_memory("changed"), may_supersede=kept.id),
     ]  # fmt: skip
     (offer,) = session_compression_requests("s1", [kept, *others])
     assert ids(offer) == [kept.id]
