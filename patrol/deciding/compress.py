@@ -103,7 +103,7 @@ def summary_and_passage_memories_with_sources(
 
 def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_in: MemoryId | None = None) -> Memory:
     """A semantic memory of the beginning of its sources, as important as the most important of them. `told_in`: a
-    summary that tells of them as well."""
+    summary that tells of them as well. It is not fresh: nobody is asked whether it says the same as another."""
     first = min(sources, key=lambda memory: memory.happened_at)
     return Memory(
         id=MemoryId(str(uuid.uuid4())),
@@ -120,6 +120,7 @@ def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_
         category="semantic",
         themes=tuple(dict.fromkeys(theme for memory in sources for theme in memory.themes))[:5],
         compression_source=True,
+        fresh=False,
         compressed_into=told_in,
         project=first.project,
         level=first.level,

@@ -300,8 +300,8 @@ def consolidation_requests(
     of their own, without a choice. `vectors`: of the members that have one, without what their language shares."""
     living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=STORING_TIME_SORT_KEY)
     fresh = [memory for memory in living if memory.fresh and memory.status == "active"]
-    # What a summary stands for is not recalled: a memory merged into it would not be either.
-    mergeable = [memory for memory in living if not memory.compressed and memory.truth == "current"]
+    # What a summary stands for is not recalled: a memory merged into it would not be either. And a summary tells more.
+    mergeable = [m for m in living if not (m.compressed or m.compression_source) and m.truth == "current"]
     resembled = ids_of_possible_duplicates(fresh, mergeable, vectors)
     to_decide = [memory for memory in fresh if memory.id in resembled]
     partners = [memory for memory in mergeable if not memory.fresh]

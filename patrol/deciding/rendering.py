@@ -59,8 +59,8 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
 def decision_request_as_json_for_agent(
     request: DecisionRequest, already_shown: Container[MemoryId] = ()
 ) -> dict[str, Any]:
-    """As a tool's answer shows it: with ids, without empty fields; of memories `already_shown` the id alone, unless
-    they begin a text in parts."""
+    """As a tool's answer shows it: with ids, without empty fields. `memories`: by id, each as its text alone where
+    nothing else is to be told of it, and empty where it is `already_shown`, unless it begins a text in parts."""
     fields: dict[str, Any] = {
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
@@ -74,7 +74,7 @@ def decision_request_as_json_for_agent(
     statuses = {memory.status for memory in request.memories}
     if request.kind == "consolidate" and statuses == {"dying"}:
         fields["status"] = "dying"
-    memories: list[dict[str, Any]] = []
+    memories: dict[str, Any] = {}
     dates: dict[str, Any] = {}
     for memory in request.memories_to_decide:
         parts = 1 + len(request.other_parts_of_text(memory.id))
@@ -83,9 +83,8 @@ def decision_request_as_json_for_agent(
         shown |= {"parts": parts} if parts > 1 else {}
         own_dates = {name: value for name, value in shown.items() if name in {"when", "stored"}}
         are_same = own_dates == dates
-        memories.append(
-            {"id": memory.short_id} | {name: value for name, value in shown.items() if not (are_same and name in dates)}
-        )
+        told = {name: value for name, value in shown.items() if not (are_same and name in dates)}
+        memories[memory.short_id] = told["text"] if told.keys() == {"text"} else told
         dates = own_dates
     fields["memories"] = memories
     filled_fields = {name: value for name, value in fields.items() if value}

@@ -60,7 +60,7 @@ DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] 
     "consolidate": DecisionRequestLimits(20, 2_000, 300, 4, dying_text_chars=180),
     "split": DecisionRequestLimits(14, 1_000, 80),
     "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 300),
-    "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 1_200),
+    "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 600),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
 MIN_OFFERED_TEXT_PART_CHARS = 60

@@ -59,8 +59,8 @@ MAX_OFFERED_DECISION_REQUESTS_BYTES = 24_000
 """Of the requests in a detailed answer: some 8,000 tokens, as ids are costly. One request is always given."""
 MAX_BRIEF_DECISION_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
-MAX_TOPICS_OFFERED_A_DAY: Mapping[DecisionKind, int] = {"split": 1, "compress": 2}
-"""Clusters, the largest first, and sessions, the oldest first, that an agent is asked about in a day: nothing is lost
+MAX_TOPICS_OFFERED_A_DAY: Mapping[DecisionKind, int] = {"split": 1, "compress": 1}
+"""The largest cluster, and the oldest session, that an agent is asked about in a day: nothing is lost
 while others wait, and what becomes too much a patrol divides and joins by itself (ADR 86)."""
 MAX_DECISION_REQUESTS_PER_KIND = 20
 MAX_CLUSTERS_EXAMINED_FOR_DECISIONS = 50
