@@ -152,7 +152,7 @@ def _memory_fields(memory: MemoryInDecisionRequest, kind: DecisionKind) -> dict[
             stored = {"stored": memory.stored} if memory.stored != memory.when else {}
             fields |= {"status": memory.status, **stored, "last_asked": memory.last_asked or "never"}
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
-        fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
+        fields |= {"pinned": True} if memory.pinned else {}
     return fields
 
 

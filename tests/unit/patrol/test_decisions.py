@@ -253,9 +253,9 @@ async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is
     """ruling 23"""
     await home.store(*(soup(n) for n in range(3)))
     first = await home.run_patrol()
-    shown = [memory for offer in first.as_json()["pending"] for memory in offer["memories"]]
+    shown = [memory for offer in first.as_json()["pending"] for memory in offer["memories"].items()]
     assert len(shown) == 6
-    assert sorted(memory["id"] for memory in shown if "text" in memory) == ["m1", "m2", "m3"]
+    assert sorted(id_ for id_, told in shown if told) == ["m1", "m2", "m3"]
     diary = the(first, "diary")
     unknown = AgentDecision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m9")]])
     assert "'m9'" in (await home.patrol.apply_decisions_and_offer_more(ADA, [unknown])).decided[0].refused

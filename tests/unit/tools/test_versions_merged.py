@@ -18,7 +18,7 @@ async def merge(use: Use, ids: set[str], survivor: str = "") -> str:
     """By the decision of a patrol; returns the run."""
     answer = await use("run_patrol")
     offers = [one for one in answer["pending"] if one["kind"] == "consolidate"]
-    [offer] = [one["offer"] for one in offers if ids <= {memory["id"] for memory in one["memories"]}]
+    [offer] = [one["offer"] for one in offers if ids <= one["memories"].keys()]
     decided = await use(
         "run_patrol", decisions=[{"offer": offer, "merges": [sorted(ids, key=lambda id_: (id_ != survivor, id_))]}]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -116,9 +117,10 @@ def test_what_is_dying_is_asked_about_by_session_whatever_its_cluster() -> None:
     (offer,) = requests_about_dying_memories(dying)
     assert ids(offer) == [dying[0].id, dying[2].id, dying[1].id]
     shown = decision_request_as_json_for_agent(offer)
-    assert (shown["status"], shown["memories"][0]) == (
-        "dying", {"id": offer.memories[0].short_id, "when": NOW.date().isoformat(), "text": "ramen"}
-    )  # fmt: skip
+    first, *others = shown["memories"].items()
+    assert shown["status"] == "dying"
+    assert first == (offer.memories[0].short_id, {"when": NOW.date().isoformat(), "text": "ramen"})
+    assert others == [(memory.short_id, "ramen") for memory in offer.memories[1:]]
 
 
 def test_two_that_differ_in_a_fact_are_not_asked_about() -> None:
@@ -152,15 +154,20 @@ def ingested(text: str, at: int = 0, **fields: Any) -> Memory:
     return replace(memory, created_at=NOW + timedelta(seconds=at))
 
 
+def _memories_shown(offer: DecisionRequest, already_shown: Container[MemoryId] = ()) -> list[Any]:
+    return list(decision_request_as_json_for_agent(offer, already_shown)["memories"].values())
+
+
 def test_days_are_shown_where_they_differ_from_those_of_the_memory_before() -> None:
     """ruling 23"""
     days = ["2026-02-01", "2026-02-01", NOW.date().isoformat(), "2026-02-01"]
     dying = [a_memory(f"ramen {i}", when=(day,), status="dying") for i, day in enumerate(days)]
     (offer,) = requests_about_dying_memories(dying)
-    shown = decision_request_as_json_for_agent(offer)["memories"]
+    told = [{"text": one} if isinstance(one, str) else one for one in _memories_shown(offer)]
     stored = NOW.date().isoformat()
     both = {"when": "2026-02-01", "stored": stored}
-    assert [{name: one[name] for name in both if name in one} for one in shown] == [both, {}, {"when": stored}, both]
+    days_shown = [{name: value for name, value in dict(one).items() if name != "text"} for one in told]
+    assert days_shown == [both, {}, {"when": stored}, both]
 
 
 def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
@@ -168,8 +175,8 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     page = [ingested(f"Part {i} {'of the page ' * 30}", actors=("assistant",)) for i in range(3)]
     (offer,) = requests_about_dying_memories([*page, ingested("Another call", 1)])
     assert ids(offer) == [*(part.id for part in page), offer.memories[3].id]
-    shown, other = decision_request_as_json_for_agent(offer)["memories"]
-    assert (shown["id"], shown["parts"]) == (page[0].id, 3)
+    shown, other = _memories_shown(offer)
+    assert shown["parts"] == 3
     assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
     assert "parts" not in other
     assert decision_guidance_names([offer]) == ["dying", "parts"]
@@ -206,9 +213,9 @@ def test_a_text_in_parts_is_shown_whatever_was_shown_before_and_counts_for_none_
     page = [ingested(f"Part {i}", importance=importance) for i, importance in enumerate((0.3, 0.9, 0.6))]
     alone = ingested("Alone", 1)
     (offer,) = requests_about_dying_memories([*page, alone])
-    first, other = decision_request_as_json_for_agent(offer, {memory.id for memory in (*page, alone)})["memories"]
+    first, other = _memories_shown(offer, {memory.id for memory in (*page, alone)})
     assert (first["text"], first["importance"]) == ("Part 0 Part 1 Part 2", 0.9)
-    assert other == {"id": alone.id}
+    assert other == {}
     assert offer.ids_shown_with_text == {alone.id}
 
 
