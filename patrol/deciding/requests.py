@@ -57,13 +57,13 @@ DECISION_REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, DecisionRequestLimits] 
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] = {
-    "consolidate": DecisionRequestLimits(20, 2_000, 300, 4, dying_text_chars=180),
+    "consolidate": DecisionRequestLimits(20, 2_000, 250, 4, dying_text_chars=180),
     "split": DecisionRequestLimits(14, 1_000, 80),
     "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 300),
     "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 600),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
-MIN_OFFERED_TEXT_PART_CHARS = 60
+MIN_OFFERED_TEXT_PART_CHARS = 45
 """Of each part of a text that is offered as one."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
