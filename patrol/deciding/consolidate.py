@@ -220,7 +220,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
             dying = await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ)
             # What was recalled since ❸ is active again at the next.
             still = [memory for memory in dying if status_from_decayed_importance(memory) == "dying"]
-            return requests_about_dying_memories(still, self.limits)
+            return await asyncio.to_thread(requests_about_dying_memories, still, self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []

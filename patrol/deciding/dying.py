@@ -22,7 +22,7 @@ def requests_about_dying_memories(
     dying: Sequence[Memory], limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS
 ) -> list[DecisionRequest]:
     """All of them, of all clusters, those of a session together, and those of an ingested text as one. What is dying
-    was compared with what resembles it when it was fresh; so its beginning tells enough."""
+    was compared with what resembles it when it was fresh; so what tells most of it is enough."""
     limits = replace(limits, text_chars=limits.dying_text_chars)
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
     by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))

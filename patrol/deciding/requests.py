@@ -30,6 +30,7 @@ from madeleine.memory.model import (
     short_id_of_memory_number,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
+from madeleine.memory.rules.excerpts import most_telling_sentences
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 
 DecisionKind = Literal["consolidate", "split", "supersede", "repair", "diary", "compress"]
@@ -59,12 +60,14 @@ DECISION_REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, DecisionRequestLimits] 
 DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] = {
     "consolidate": DecisionRequestLimits(20, 2_000, 250, 4, dying_text_chars=180),
     "split": DecisionRequestLimits(14, 1_000, 80),
-    "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 300),
-    "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 600),
+    "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 200),
+    "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 500),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
 MIN_OFFERED_TEXT_PART_CHARS = 45
 """Of each part of a text that is offered as one."""
+MIN_EXCERPT_CHARS = 100
+"""From as many on a text is shortened to what tells most of it; to fewer, to its beginning."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
 STORING_TIME_SORT_KEY = attrgetter("created_at", "id")
@@ -205,10 +208,12 @@ def offered_memory_from_memory(
 ) -> MemoryInDecisionRequest:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     text = memory_text_for_decision_request(memory, kind)
+    chars = (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
+    shorten = most_telling_sentences if chars >= MIN_EXCERPT_CHARS else shorten_with_ellipsis
     return MemoryInDecisionRequest(
         id=memory.id,
         number=memory.number,
-        text=shorten_with_ellipsis(text, (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars),
+        text=shorten(text, chars),
         text_hash=content_hash(text),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),

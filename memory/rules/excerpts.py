@@ -1,0 +1,68 @@
+"""Of a long text the sentences that tell most, for an offer or a list that has no room for the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
+from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.sentences import split_sentences
+
+GAP = " … "
+"""Where sentences are left out."""
+FIRST_PERSON_WEIGHT, QUESTION_PENALTY = 0.3, 0.25
+"""What somebody tells of themselves weighs as much as a name; what is asked tells less than what is told."""
+MIN_SENTENCE_CHARS = 12
+"""A shorter one, such as the number of a list's item, is left out."""
+
+
+@lru_cache(maxsize=4_000)
+def most_telling_sentences(text: str, limit: int) -> str:
+    """The whole text if it has at most `limit` characters; else its most telling sentences, in their order, as many as
+    fit, with `…` where something is left out.
+
+    Names, numbers, dates, preferences (`chunk_salience`) and what is told in the first person tell; of equals the
+    longest. Of a sentence that alone is too long the end stays, where what is new stands, or its beginning if it tells
+    nothing of the kind.
+    """
+    if len(text) <= limit:
+        return text
+    sentences = [sentence.strip() for sentence in split_sentences(text)]
+    sentences = [sentence for sentence in sentences if len(sentence) >= MIN_SENTENCE_CHARS] or [text]
+    scores = [_telling(sentence) for sentence in sentences]
+    best = sorted(range(len(sentences)), key=lambda at: (-scores[at], -len(sentences[at]), at))
+    chosen: list[int] = []
+    room = limit - len(GAP)
+    for at in best:
+        if len(sentences[at]) + len(GAP) <= room:
+            chosen.append(at)
+            room -= len(sentences[at]) + len(GAP)
+    if best[0] not in chosen:
+        return _shortened(sentences[best[0]], limit, keep_end=scores[best[0]] > 0)
+    return "".join(_with_gaps(sentences, sorted(chosen)))
+
+
+def _telling(sentence: str) -> float:
+    reading = AnalysedText(sentence)
+    weight = chunk_salience(reading, rarity=0.0) + FIRST_PERSON_WEIGHT * reading.first_person_degree
+    return weight - QUESTION_PENALTY * reading.is_question
+
+
+def _with_gaps(sentences: list[str], chosen: list[int]) -> Iterator[str]:
+    before = -1
+    for at in chosen:
+        if at > before + 1:
+            yield GAP.lstrip() if before < 0 else GAP
+        elif before >= 0:
+            yield " "
+        yield sentences[at]
+        before = at
+    if before < len(sentences) - 1:
+        yield GAP.rstrip()
+
+
+def _shortened(sentence: str, limit: int, *, keep_end: bool) -> str:
+    if len(sentence) <= limit:
+        return sentence
+    return f"… {sentence[2 - limit :].lstrip()}" if keep_end else f"{sentence[: limit - 1]}…"
