@@ -278,8 +278,7 @@ def offered_texts_split_by_request_size(
     of_requests: list[list[MemoryInDecisionRequest]] = []
     characters = 0
     for memories in texts:
-        shortened = replace(limits, text_chars=max(MIN_OFFERED_TEXT_PART_CHARS, limits.text_chars // len(memories)))
-        first, *others = (offered_memory_from_memory(memory, kind, shortened) for memory in memories)
+        first, *others = _offered_parts_of_text(memories, kind, limits)
         offered = [first, *(replace(memory, part_of=first.id) for memory in others)]
         size = sum(memory.size_bytes for memory in offered)
         characters += size
@@ -288,3 +287,14 @@ def offered_texts_split_by_request_size(
             characters = size
         of_requests[-1] += offered
     return of_requests
+
+
+def _offered_parts_of_text(
+    memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits
+) -> list[MemoryInDecisionRequest]:
+    offered = [offered_memory_from_memory(memory, kind, limits) for memory in memories]
+    if len(memories) == 1:
+        return offered
+    chars = max(MIN_OFFERED_TEXT_PART_CHARS, limits.text_chars // len(memories))
+    beginnings = (shorten_with_ellipsis(memory.scene.action, chars) for memory in memories)
+    return [replace(part, text=beginning) for part, beginning in zip(offered, beginnings, strict=True)]
