@@ -23,8 +23,8 @@ def most_telling_sentences(text: str, limit: int) -> str:
     fit, with `…` where something is left out.
 
     Names, numbers, dates, preferences (`chunk_salience`) and what is told in the first person tell; of equals the
-    longest. Of a sentence that alone is too long the end stays, where what is new stands, or its beginning if it tells
-    nothing of the kind.
+    longest. Questions that tell nothing are left out. Of a sentence that alone is too long the end stays, where what is
+    new stands, or its beginning if it tells nothing of the kind.
     """
     if len(text) <= limit:
         return text
@@ -35,7 +35,7 @@ def most_telling_sentences(text: str, limit: int) -> str:
     chosen: list[int] = []
     room = limit - len(GAP)
     for at in best:
-        if len(sentences[at]) + len(GAP) <= room:
+        if len(sentences[at]) + len(GAP) <= room and (scores[at] >= 0 or not chosen):
             chosen.append(at)
             room -= len(sentences[at]) + len(GAP)
     if best[0] not in chosen:
@@ -45,8 +45,10 @@ def most_telling_sentences(text: str, limit: int) -> str:
 
 def _telling(sentence: str) -> float:
     reading = AnalysedText(sentence)
-    weight = chunk_salience(reading, rarity=0.0) + FIRST_PERSON_WEIGHT * reading.first_person_degree
-    return weight - QUESTION_PENALTY * reading.is_question
+    salience = chunk_salience(reading, rarity=0.0)
+    if reading.is_question:
+        return salience - QUESTION_PENALTY
+    return salience + FIRST_PERSON_WEIGHT * reading.first_person_degree
 
 
 def _with_gaps(sentences: list[str], chosen: list[int]) -> Iterator[str]:
@@ -65,4 +67,8 @@ def _with_gaps(sentences: list[str], chosen: list[int]) -> Iterator[str]:
 def _shortened(sentence: str, limit: int, *, keep_end: bool) -> str:
     if len(sentence) <= limit:
         return sentence
-    return f"… {sentence[2 - limit :].lstrip()}" if keep_end else f"{sentence[: limit - 1]}…"
+    if not keep_end:
+        return f"{sentence[: limit - 1]}…"
+    end = sentence[2 - limit :]
+    _, _, whole_words = end.partition(" ")
+    return f"… {whole_words if len(whole_words) > len(end) // 2 else end}"

@@ -302,7 +302,8 @@ def consolidation_requests(
     fresh = [memory for memory in living if memory.fresh and memory.status == "active"]
     # What a summary stands for is not recalled: a memory merged into it would not be either. And a summary tells more.
     mergeable = [m for m in living if not (m.compressed or m.compression_source) and m.truth == "current"]
-    resembled = ids_of_possible_duplicates(fresh, mergeable, vectors)
+    own = [memory for memory in fresh if not memory.compression_source]
+    resembled = ids_of_possible_duplicates(own, mergeable, vectors)
     to_decide = [memory for memory in fresh if memory.id in resembled]
     partners = [memory for memory in mergeable if not memory.fresh]
     requests: list[DecisionRequest] = []

@@ -132,6 +132,15 @@ def test_two_that_differ_in_a_fact_are_not_asked_about() -> None:
     assert not offer.has_choice
 
 
+def test_a_summary_is_offered_as_a_repetition_of_nothing() -> None:
+    """ADR 86: it stands for several memories, and what is merged into it would stand on another level."""
+    told, summary = numbered(2)
+    summary = replace(summary, compression_source=True)
+    for pair in ([told, summary], [replace(told, fresh=False), summary]):
+        offers = consolidation_requests(DINNERS, pair, {one.id: unit([1, 0]) for one in pair})
+        assert not any(offer.has_choice for offer in offers)
+
+
 def test_what_nothing_resembles_needs_no_decision() -> None:
     """ruling 23: a day of unrelated scenes costs the agent nothing; what a store has linked is always asked about."""
     alone, like, linked, retold = numbered(4)
