@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
+from madeleine.memory.rules.excerpts import most_telling_sentences
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import AgentDecision
@@ -22,7 +22,7 @@ from madeleine.patrol.deciding.requests import DecisionRequest, MemoryInDecision
 MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.7
 MIN_TELLING_WORDS = 8
 """Words besides stop words from which a statement is more than small talk."""
-MAX_ARCHIVE_GROUP_SUMMARY_CHARS = 1_000
+MAX_SUMMARY_CHARS = 400
 MIN_PART_SIZE, MIN_LEFT, MAX_PARTS = 3, 2, 3
 
 
@@ -87,20 +87,10 @@ def still_holds(text: str) -> bool:
 
 
 def extract_summary(memories: Sequence[MemoryInDecisionRequest]) -> str:
-    """Of the scenes that are more than small talk the first, the middle and the last, and of the others those with most
-    facts, as far as they fit; in order."""
+    """The two or three sentences that tell most of the scenes that are more than small talk, as the guidance asks; what
+    it leaves out stands in passages."""
     memories = [memory for memory in memories if still_holds(memory.text)] or memories
-    last = len(memories) - 1
-    by_facts = sorted(
-        range(len(memories)), key=lambda i: (-chunk_salience(AnalysedText(memories[i].text), rarity=0.0), i)
-    )
-    chosen: dict[int, str] = {}
-    room = MAX_ARCHIVE_GROUP_SUMMARY_CHARS
-    for i in dict.fromkeys((0, last // 2, last, *by_facts)):
-        if len(memories[i].text) <= room:
-            chosen[i] = memories[i].text
-            room -= len(memories[i].text) + 1
-    return "\n".join(chosen[i] for i in sorted(chosen)) or memories[0].text[:MAX_ARCHIVE_GROUP_SUMMARY_CHARS]
+    return most_telling_sentences("\n".join(memory.text for memory in memories), MAX_SUMMARY_CHARS)
 
 
 def parts(cluster: str, memories: Sequence[MemoryInDecisionRequest]) -> list[list[MemoryId]]:
