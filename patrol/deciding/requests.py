@@ -70,9 +70,9 @@ MIN_EXCERPT_CHARS = 100
 """From as many on a text is shortened to what tells most of it; to fewer, to its beginning."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
-STORING_TIME_SORT_KEY = attrgetter("created_at", "id")
-EVENT_TIME_SORT_KEY = attrgetter("happened_at", "created_at", "id")
-"""Keys for sorting memories."""
+STORING_TIME_SORT_KEY = attrgetter("created_at", "number", "id")
+EVENT_TIME_SORT_KEY = attrgetter("happened_at", "created_at", "number", "id")
+"""Keys for sorting memories; those of one call have one moment, and consecutive numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

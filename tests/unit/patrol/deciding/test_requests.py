@@ -402,6 +402,13 @@ def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened
     assert {(offer.session_id, offer.kind) for offer in offers} == {("s1", "compress")}
 
 
+def test_scenes_of_one_call_and_day_are_summarised_in_their_order() -> None:
+    """They have one moment; their ids are chance, their numbers are not."""
+    told = [replace(a_memory(f"scene {n}"), id=MemoryId(f"id-{9 - n}"), number=n) for n in range(1, 6)]
+    (offer,) = session_compression_requests("s1", told[::-1])
+    assert ids(offer) == [memory.id for memory in told]
+
+
 @given(st.lists(st.integers(1, 9_000), max_size=40))
 def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: list[int]) -> None:
     memories = [a_memory("x" * length) for length in lengths]
