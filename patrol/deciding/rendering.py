@@ -25,6 +25,7 @@ SESSION_SUMMARY_PROMPT: str = _CONTENT_OF_PROMPTS_FILE["summarize"]
 """spec L3, word for word."""
 AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _CONTENT_OF_PROMPTS_FILE["guidance"]
 """For the agent that reads requests in a tool's answer, once each (`decision_guidance_names`)."""
+SHOWN_ABOVE = "(above)"
 MIN_TELLING_IMPORTANCE_DIFFERENCE = 0.2
 """From the importance that a memory has unless it is told otherwise."""
 DECISION_GUIDANCE_INTRODUCTION: str = _CONTENT_OF_PROMPTS_FILE["guidance_first"]
@@ -60,7 +61,7 @@ def decision_request_as_json_for_agent(
     request: DecisionRequest, already_shown: Container[MemoryId] = ()
 ) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields. `memories`: by id, each as its text alone where
-    nothing else is to be told of it, and empty where it is `already_shown`, unless it begins a text in parts."""
+    nothing else is to be told of it; as `SHOWN_ABOVE` where it is `already_shown`, unless it begins a text in parts."""
     fields: dict[str, Any] = {
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
@@ -84,7 +85,7 @@ def decision_request_as_json_for_agent(
         own_dates = {name: value for name, value in shown.items() if name in {"when", "stored"}}
         are_same = own_dates == dates
         told = {name: value for name, value in shown.items() if not (are_same and name in dates)}
-        memories[memory.short_id] = told["text"] if told.keys() == {"text"} else told
+        memories[memory.short_id] = told["text"] if told.keys() == {"text"} else told or SHOWN_ABOVE
         dates = own_dates
     fields["memories"] = memories
     filled_fields = {name: value for name, value in fields.items() if value}

@@ -29,7 +29,7 @@ from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.dying import requests_about_dying_memories
-from madeleine.patrol.deciding.rendering import (
+from madeleine.patrol.deciding.rendering import SHOWN_ABOVE, (
     decision_guidance_names,
     decision_prompt,
     decision_request_as_json_for_agent,
@@ -224,7 +224,7 @@ def test_a_text_in_parts_is_shown_whatever_was_shown_before_and_counts_for_none_
     (offer,) = requests_about_dying_memories([*page, alone])
     first, other = _memories_shown(offer, {memory.id for memory in (*page, alone)})
     assert (first["text"], first["importance"]) == ("Part 0 Part 1 Part 2", 0.9)
-    assert other == {}
+    assert other == SHOWN_ABOVE
     assert offer.ids_shown_with_text == {alone.id}
 
 
