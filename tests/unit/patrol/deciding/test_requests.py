@@ -29,7 +29,8 @@ from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.dying import requests_about_dying_memories
-from madeleine.patrol.deciding.rendering import SHOWN_ABOVE, (
+from madeleine.patrol.deciding.rendering import (
+    SHOWN_ABOVE,
     decision_guidance_names,
     decision_prompt,
     decision_request_as_json_for_agent,
