@@ -39,7 +39,7 @@ def most_telling_sentences(text: str, limit: int) -> str:
             chosen.append(at)
             room -= len(sentences[at]) + len(GAP)
     if best[0] not in chosen:
-        return _shortened(sentences[best[0]], limit, keep_end=scores[best[0]] > 0)
+        return _piece_of_sentence(sentences, best[0], limit, keep_end=scores[best[0]] > 0)
     return "".join(_with_gaps(sentences, sorted(chosen)))
 
 
@@ -64,11 +64,14 @@ def _with_gaps(sentences: list[str], chosen: list[int]) -> Iterator[str]:
         yield GAP.rstrip()
 
 
-def _shortened(sentence: str, limit: int, *, keep_end: bool) -> str:
-    if len(sentence) <= limit:
-        return sentence
-    if not keep_end:
-        return f"{sentence[: limit - 1]}…"
-    end = sentence[2 - limit :]
-    _, _, whole_words = end.partition(" ")
-    return f"… {whole_words if len(whole_words) > len(end) // 2 else end}"
+def _piece_of_sentence(sentences: list[str], at: int, limit: int, *, keep_end: bool) -> str:
+    """Of one that is too long to stand among others: its end or its beginning, in whole words where it has words."""
+    sentence, room = sentences[at], limit - 2 * len(GAP)
+    piece, is_cut = sentence, len(sentence) > room
+    if is_cut:
+        piece = sentence[-room:].partition(" ")[2] if keep_end else sentence[:room].rpartition(" ")[0]
+        if len(piece) < room // 2:
+            piece = sentence[-room:] if keep_end else sentence[:room]
+    before = GAP.lstrip() if at or (is_cut and keep_end) else ""
+    after = GAP.rstrip() if at < len(sentences) - 1 or (is_cut and not keep_end) else ""
+    return before + piece + after

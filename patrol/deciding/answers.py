@@ -158,6 +158,8 @@ class CurrentOfferedMemories:
                 return f"Memory {offered.id!r} was {memory.truth} {again}"
             if self.request.kind == "compress" and memory.pinned and not offered.pinned:
                 return f"Memory {offered.id!r} was pinned {again}"
+            if self.request.kind == "compress" and (memory.lesson or memory.may_supersede or memory.valid_from):
+                return f"Memory {offered.id!r} stands by itself by now, which was not so {again}"
             if self.request.kind == "compress" and memory.compressed:
                 return f"A summary stands for memory {offered.id!r} already: nothing was written."
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -55,12 +56,12 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         """Above the threshold the oldest half of it (spec L3, 3.1); to an agent, whom each answer asks anew, as many as
-        are above it."""
+        are above it, without those of one memory, which a summary does not shorten."""
         threshold = self.context.services.config.compression_threshold
         sessions = await self.context.reads.unsummarised_sessions()
         above = max(0, len(sessions) - threshold)
         count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
-        return [session.session_id for session in sessions[:count]]
+        return [one.session_id for one in sessions[:count] if one.memories > 1 or not self.asks_agent]
 
     async def joinable_session_ids_beyond_limit(self) -> list[str]:
         """Of those beyond one and a half times the threshold, which nobody has summarised, the ones of two memories or
@@ -70,9 +71,8 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         return [session.session_id for session in sessions[: max(0, overdue)] if session.memories > 1]
 
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
-        return session_compression_requests(
-            key, await self.context.reads.summarisable_session_memories(key), self.limits
-        )
+        memories = await self.context.reads.summarisable_session_memories(key)
+        return await asyncio.to_thread(session_compression_requests, key, memories, self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:
         made = summary_and_passage_memories_with_sources(answer, current, self.context.services.now())

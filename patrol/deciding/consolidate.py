@@ -185,6 +185,8 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMe
         return "is, or its survivor is, the first of several parts of a text, of which only the beginnings were shown"
     if {memory.truth, current.memories[survivor].truth} != {"current"}:
         return "is not true any more, or its survivor is not"
+    if memory.compression_source or current.memories[survivor].compression_source:
+        return "is, or its survivor is, a summary or a passage, which tells of several memories"
     if memory.pinned:
         return "is pinned by now"
     if (memory.project, memory.level) != (current.memories[survivor].project, current.memories[survivor].level):

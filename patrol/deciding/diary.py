@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -119,9 +120,8 @@ class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
         reads = self.context.reads
         day, of_day, last = await self._first_day_to_write_of_with_memories()
         earlier = last.text if last and last.date == day else ""
-        return decision_requests_for_diary(
-            day, of_day, earlier, (await reads.thoughts_for_next_session()).points, self.limits
-        )
+        think = (await reads.thoughts_for_next_session()).points
+        return await asyncio.to_thread(decision_requests_for_diary, day, of_day, earlier, think, self.limits)
 
     async def apply_answer(
         self, work: UnitOfWork, answer: DiaryWritingAnswer, current: CurrentOfferedMemories

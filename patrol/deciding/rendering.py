@@ -164,7 +164,7 @@ def _brief_memory_fields(
     it was never asked for, an actor whom the text names first, and what the request says of all."""
     fields = _memory_fields(memory, kind)
     usual = {"last_asked": "never", "status": of_request.get("status")}
-    if abs(memory.importance - DEFAULT_IMPORTANCE) < MIN_TELLING_IMPORTANCE_DIFFERENCE:
+    if round(abs(memory.importance - DEFAULT_IMPORTANCE), 2) < MIN_TELLING_IMPORTANCE_DIFFERENCE:
         usual["importance"] = fields.get("importance")
     named = [actor for actor in memory.actors if not memory.text.startswith(f"{actor}:")]
     return {

@@ -6,7 +6,7 @@ The same input gives the same requests, except for their ids.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -99,7 +99,7 @@ class MemoryInDecisionRequest:
     stored: str = ""
     last_asked: str = ""
     text_hash: ContentHash | None = None
-    """Of the whole text, which `text` may only begin; None in what an earlier version has offered."""
+    """Of the whole text, which `text` may shorten; None in what an earlier version has offered."""
     part_of: MemoryId | None = None
     """Of a part of one ingested text, the part by which all are decided (ADR 82)."""
 
@@ -204,12 +204,16 @@ def is_text_unchanged_since_offer(memory: Memory, offered: MemoryInDecisionReque
 
 
 def offered_memory_from_memory(
-    memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None
+    memory: Memory,
+    kind: DecisionKind,
+    limits: DecisionRequestLimits | None = None,
+    *,
+    shorten: Callable[[str, int], str] = most_telling_sentences,
 ) -> MemoryInDecisionRequest:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     text = memory_text_for_decision_request(memory, kind)
     chars = (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
-    shorten = most_telling_sentences if chars >= MIN_EXCERPT_CHARS else shorten_with_ellipsis
+    shorten = shorten if chars >= MIN_EXCERPT_CHARS else shorten_with_ellipsis
     return MemoryInDecisionRequest(
         id=memory.id,
         number=memory.number,
@@ -292,9 +296,9 @@ def offered_texts_split_by_request_size(
 def _offered_parts_of_text(
     memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits
 ) -> list[MemoryInDecisionRequest]:
-    offered = [offered_memory_from_memory(memory, kind, limits) for memory in memories]
+    """A text alone as what tells most of it; of several the beginnings."""
     if len(memories) == 1:
-        return offered
+        return [offered_memory_from_memory(memories[0], kind, limits)]
     chars = max(MIN_OFFERED_TEXT_PART_CHARS, limits.text_chars // len(memories))
-    beginnings = (shorten_with_ellipsis(memory.scene.action, chars) for memory in memories)
-    return [replace(part, text=beginning) for part, beginning in zip(offered, beginnings, strict=True)]
+    shortened = replace(limits, text_chars=chars)
+    return [offered_memory_from_memory(memory, kind, shortened, shorten=shorten_with_ellipsis) for memory in memories]

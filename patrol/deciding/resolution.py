@@ -60,8 +60,8 @@ MAX_OFFERED_DECISION_REQUESTS_BYTES = 24_000
 MAX_BRIEF_DECISION_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
 MAX_TOPICS_OFFERED_A_DAY: Mapping[DecisionKind, int] = {"split": 1, "compress": 1}
-"""The largest cluster, and the oldest session, that an agent is asked about in a day: nothing is lost
-while others wait, and what becomes too much a patrol divides and joins by itself (ADR 86)."""
+"""The largest cluster, and the oldest session, that an agent is asked about in a day: nothing is lost while others
+wait, and a patrol divides the broadest clusters and joins the scenes of overdue sessions by itself (ADR 86)."""
 MAX_DECISION_REQUESTS_PER_KIND = 20
 MAX_CLUSTERS_EXAMINED_FOR_DECISIONS = 50
 """Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
@@ -256,12 +256,13 @@ async def _requests_to_offer(
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
     kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.keys_that_may_need_decision()) for kind, decision_type in kinds.items()}
-    known = {request.topic_key for request in stored} | await _topics_offered_today(context)
+    today = await _topics_offered_today(context)
+    known = {request.topic_key for request in stored} | today
     for kind, most in MAX_TOPICS_OFFERED_A_DAY.items():
         own = [key for key in keys[kind] if f"{kind}:{key}" in known]
-        room = most - sum(topic.startswith(f"{kind}:") for topic in known)
+        decided = {topic for topic in today if topic.startswith(f"{kind}:")} - {f"{kind}:{key}" for key in own}
         others = [key for key in keys[kind] if key not in own]
-        keys[kind] = deque([*own, *others[: max(0, room)]])
+        keys[kind] = deque([*own, *others[: max(0, most - len(own) - len(decided))]])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []

@@ -8,16 +8,24 @@ const TITLES = {
   repair: "A note that could not be read", diary: "The diary of a day", compress: "Sum up a session",
 };
 
+const SHOWN_ABOVE = "(above)";
+
 /** `all`: the other requests, which show the texts of memories that this one only names. */
 export function decisionForm(request, all, decide) {
-  const texts = new Map(all.flatMap((one) => one.memories ?? []).filter((memory) => memory.text).map((memory) => [memory.id, memory]));
-  const memories = (request.memories ?? []).map((memory) => ({ ...(texts.get(memory.id) ?? {}), ...memory }));
+  const texts = new Map(all.flatMap(memoriesOf).filter((memory) => memory.text).map((memory) => [memory.id, memory]));
+  const memories = memoriesOf(request).map((memory) => ({ ...(texts.get(memory.id) ?? {}), status: request.status, ...memory }));
   const { body, answer, submit = "Decide", other } = (FORMS[request.kind] ?? FORMS.unknown)(request, memories);
   const send = (event, decision) => { event.preventDefault(); if (decision) decide({ offer: request.offer, ...decision }); };
   return h("form", { class: "decision card", data: { kind: request.kind }, on: { submit: (event) => send(event, answer()) } },
     h("h3", {}, TITLES[request.kind] ?? request.kind, request.cluster || request.when ? [" ", stored(request.cluster || request.when, "span", { class: "theme" })] : null),
     body,
     h("div", { class: "choices" }, other && h("button", { type: "button", on: { click: (event) => send(event, other.answer()) } }, other.label), h("button", { class: "primary" }, submit)));
+}
+
+/** By id stands the text alone, or an object; of a memory that another request shows a note in brackets. */
+function memoriesOf(request) {
+  const told = (value) => (typeof value !== "string" ? value : value === SHOWN_ABOVE ? {} : { text: value });
+  return Object.entries(request.memories ?? {}).map(([id, value]) => ({ id, ...told(value) }));
 }
 
 const line = (memory) => [link(stored(memory.text ?? memory.id), `memory/${memory.id}`), h("span", { class: "faint" }, ` ${memory.when ?? ""} ${memory.status === "dying" ? "· dying" : ""}`)];

@@ -88,7 +88,8 @@ memories_table = _table(
     Index(
         "ix_memories_sessions",
         *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
-        **partial_index_options("category = 'episodic' AND session_id != '' AND compressed = 0"),
+        "may_supersede",
+        **partial_index_options("category = 'episodic' AND session_id != '' AND compressed = 0 AND lesson = ''"),
     ),
     Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index_options("session_id != ''")),
     Index("ix_memories_procedural", "being_id", "status", **partial_index_options("category = 'procedural'")),
@@ -115,8 +116,8 @@ MEMORY_IS_DEAD_BUT_RECALLED = condition_worded_like_partial_index(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
 MEMORY_IS_UNSUMMARISED_EPISODE = condition_worded_like_partial_index(
-    "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
-    (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
+    "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0 AND memories.lesson = ''",
+    (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False) & (_m.lesson == ""),
 )
 
 # The last number that a memory of the being was given; none is given again (ruling 23).

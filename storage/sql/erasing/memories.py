@@ -280,17 +280,27 @@ async def _summaries_quoting_erased_memories(
     transaction: Transaction, scope: Scope, erased: Sequence[Memory]
 ) -> list[Memory]:
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
-    recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
+    recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well, and
+    tells what its scenes have absorbed."""
     known = {memory.id for memory in erased}
     revisions = await revisions_of_memories_oldest_first(transaction, scope, [memory.id for memory in erased])
     texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
     quoting: list[Memory] = []
-    memories: Sequence[Memory] = erased
+    memories: Sequence[Memory] = [*erased, *await _survivors_of_memories(transaction, scope, erased)]
     while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
         known |= ids
         memories = await memories_with_ids(transaction, scope, sorted(ids))
         quoting += [summary for summary in memories if mentions.quotes_any_text(summary.scene.action, texts)]
     return quoting
+
+
+async def _survivors_of_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
+    """Those that have absorbed them, and those that have absorbed these."""
+    survivors: dict[MemoryId, Memory] = {}
+    while ids := {memory.absorbed_into for memory in memories if memory.absorbed_into} - survivors.keys():
+        memories = await memories_with_ids(transaction, scope, sorted(ids))
+        survivors |= {memory.id: memory for memory in memories}
+    return list(survivors.values())
 
 
 def _first_unerased_in_chain(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:

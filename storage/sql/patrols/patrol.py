@@ -135,7 +135,7 @@ _SELECT_MEMORIES_STORED_SINCE = (
 # A pinned memory never fades, and is not hidden behind a summary either; nor are the versions of a chain (ruling 14).
 _IS_SUMMARISABLE = (
     *(_IS_OF_BOUND_BEING, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
-    *(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None), _m.lesson == ""),
+    *(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None)),
 )
 _summarised = memories_table.alias("summarised").c
 _HAS_SUMMARISED_MEMORY = (

@@ -269,7 +269,8 @@ async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is
 async def test_an_agent_is_asked_about_one_session_a_day(home: Household) -> None:
     """Ruling 20: each kind of work has its share; of what waits beyond it nothing is lost. The threshold here is 1."""
     for n in range(6):
-        await home.store(f"Ann paid {n} euros", session_id=f"s{n}")
+        told = await home.store(f"Ann paid {n} euros", f"Ben rowed {n} miles", session_id=f"s{n}")
+        await home.recall(*(memory.id for memory in told))  # so that no patrol joins them
     summed_up: list[list[str]] = []
     for _ in range(3):
         report = await home.run_patrol()
@@ -281,6 +282,18 @@ async def test_an_agent_is_asked_about_one_session_a_day(home: Household) -> Non
         summed_up.append(sessions)
         home.clock.advance(timedelta(days=1))
     assert summed_up == [["s0"], ["s1"], ["s2"]]
+
+
+async def test_a_session_that_was_offered_and_joined_since_keeps_no_other_from_being_offered(home: Household) -> None:
+    """Its offer stays open for a fortnight, and nothing can be decided about it any more."""
+    for n in range(3):
+        await home.store(f"Ann paid {n} euros", f"Ben rowed {n} miles", session_id=f"s{n}")
+    first = the(await home.run_patrol(steps=["flag"]), "compress")
+    home.clock.advance(timedelta(days=1))
+    told = [await home.now(memory) for memory in await home.all() if memory.provenance.session_id == first.session_id]
+    for memory in told:
+        await home.correct(memory.id, pinned=True)
+    assert the(await home.run_patrol(steps=["flag"]), "compress").session_id == "s1"
 
 
 async def test_of_two_diaries_on_one_day_the_older_offer_is_not_written_over_the_newer(home: Household) -> None:

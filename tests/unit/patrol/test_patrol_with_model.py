@@ -352,11 +352,11 @@ async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household
 
 async def test_a_memory_pinned_since_it_was_offered_is_not_summarised(home: Household) -> None:
     """spec L3: pinned memories are not summarised."""
-    [one] = await home.store("Ann sang", session_id="one")
+    one, two = await home.store("Ann sang", "Ann danced", session_id="one")
     await home.store("Ben slept", session_id="two")
     pending = (await home.run_patrol(steps=["flag"])).pending
     [offer] = [offer for offer in pending if offer.kind == "compress"]
-    assert [memory.id for memory in offer.memories] == [one.id]
+    assert [memory.id for memory in offer.memories] == [one.id, two.id]
     await home.correct(one.id, pinned=True)
     decision = AgentDecision.model_validate({"offer": offer.id, "summary": "Ann sang."})
     report = await home.patrol.apply_decisions_and_offer_more(ADA, [decision])

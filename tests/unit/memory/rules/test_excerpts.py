@@ -13,7 +13,15 @@ from tests.rows import for_each_row
 def test_an_excerpt_has_at_most_so_many_characters_and_a_short_text_is_whole(text: str, limit: int) -> None:
     excerpt = most_telling_sentences(text, limit)
     assert len(excerpt) <= limit
-    assert excerpt == text if len(text) <= limit else excerpt
+    assert excerpt == text if len(text) <= limit else len(excerpt) < len(text)
+    pieces = excerpt.split("…")
+    assert all(piece.strip() in text for piece in pieces)
+
+
+@given(st.lists(st.sampled_from(["Ann paid 900 euros", "so it went on", "who knows", "I like tea"]), min_size=9))
+def test_what_is_left_out_is_marked(sentences: list[str]) -> None:
+    text = ". ".join(sentences) + "."
+    assert ("…" in most_telling_sentences(text, 100)) == (len(text) > 100)
 
 
 @for_each_row(

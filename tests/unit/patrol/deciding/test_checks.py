@@ -168,6 +168,15 @@ def test_dying_memories_that_may_not_be_merged_are_kept() -> None:
     assert result.left_out[-1] == "A, B: kept instead."
 
 
+def test_a_summary_is_merged_with_nothing_and_kept() -> None:
+    """ADR 86: it tells of several memories."""
+    pair = [replace(fading("A"), compression_source=True), fading("B")]
+    for merge in (MemoryMerge(A, (B,)), MemoryMerge(B, (A,))):
+        result = kept(ConsolidationAnswer((merge,)), request_of("consolidate", pair), current_of(pair))
+        assert result.answer == ConsolidationAnswer(keep=(A, B))
+        assert "summary or a passage" in result.left_out[0]
+
+
 def test_what_has_changed_since_is_not_kept_in_place_of_a_merge_but_offered_anew() -> None:
     """ruling 10"""
     memories = [fading("A"), fading("B")]
