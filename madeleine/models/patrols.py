@@ -39,7 +39,7 @@ class PatrolSpending(ClientAnswerBaseModel):
 
 class PatrolReport(ClientAnswerBaseModel):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
-    `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
+    `still_open`: offers of an earlier answer; `waiting`: how many more there are today."""
 
     run_id: str
     dry_run: bool = False

@@ -266,6 +266,30 @@ class PatrolContract:
         assert set(erased.erased_ids) == {one.id, passage.id, summary.id}
         assert await stored_memory(ledger, two) == two
 
+    async def test_a_passage_that_quotes_what_its_scene_has_absorbed_is_forgotten_with_it(
+        self, ledger: AnyLedger
+    ) -> None:
+        """ruling 25: the absorbed memory is behind its survivor, and that behind the passage."""
+        survivor, absorbed, other = memory("Ann plays"), memory("Ann sold the xylophone"), memory("Ben rowed")
+        await stored(ledger, survivor, absorbed, other)
+        grown = replace(survivor.scene, when=("2026-03-01", DatedAction("2026-03-02", absorbed.scene.action)))
+        merged = replace(survivor, scene=grown)
+        gone = replace(absorbed, status="dead", absorbed_into=survivor.id)
+        await run(
+            ledger,
+            FIRST,
+            PatrolChanges(states=(patrol_fields_from_memory(gone),), rewritten_memories=(merged,)),
+        )
+        passage = memory(
+            "Ann plays 2026-03-02: Ann sold the xylophone\nBen rowed", compression_source=True, category="semantic"
+        )
+        held = {survivor.id: passage.id, other.id: passage.id}
+        await run(ledger, SECOND, PatrolChanges(new_memories=(passage,), compressed=held))
+        erased = await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
+        assert set(erased.erased_ids) == {absorbed.id, passage.id}
+        left = await stored_memory(ledger, survivor)
+        assert ("xylophone" in str(left.scene), left.compressed) == (False, False)
+
     async def test_what_is_dying_is_read_but_not_what_a_passage_holds(self, ledger: AnyLedger) -> None:
         dying = memory("Ann sang", status="dying", happened_at=MOMENT)
         earlier = memory("Ben rowed", status="dying", happened_at=MOMENT - timedelta(days=1))

@@ -192,6 +192,7 @@ async def test_a_patrol_is_watched_undone_and_decided_by_hand(tmp_path: Path) ->
             await page.get_by_role("button", name="Run a patrol now").click()
             await expect(page.locator(".runs li")).to_have_count(1)
             diary = page.locator("form.decision[data-kind=diary]")
+            await expect(diary).to_contain_text("Ali bought a red bicycle")
             await diary.get_by_label("Entry").fill("A day of many small things.\nTom tuned.\nIt rained.")
             await diary.get_by_label("For the next session").fill("Ask for the bicycle\nAsk for the flat\nTune it")
             await diary.get_by_role("button", name="Decide").click()
