@@ -113,7 +113,7 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions of the day. `explained`:
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of the day's other decisions. `explained`:
     `decision_guidance_names` of decisions that an answer before this one has told how to make."""
 
     run_id: RunId

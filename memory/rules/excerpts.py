@@ -28,10 +28,9 @@ def most_telling_sentences(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    sentences = [sentence.strip() for sentence in split_sentences(text)]
-    sentences = [sentence for sentence in sentences if len(sentence) >= MIN_SENTENCE_CHARS] or [text]
-    scores = [_telling(sentence) for sentence in sentences]
-    best = sorted(range(len(sentences)), key=lambda at: (-scores[at], -len(sentences[at]), at))
+    sentences = [stripped for sentence in split_sentences(text) if (stripped := sentence.strip())] or [text]
+    scores = {at: _telling(one) for at, one in enumerate(sentences) if len(one) >= MIN_SENTENCE_CHARS} or {0: 0.0}
+    best = sorted(scores, key=lambda at: (-scores[at], -len(sentences[at]), at))
     chosen: list[int] = []
     room = limit - len(GAP)
     for at in best:

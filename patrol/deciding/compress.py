@@ -16,7 +16,7 @@ from madeleine.patrol.deciding.answers import (
     DecisionAnswerSchema,
     DecisionHandler,
 )
-from madeleine.patrol.deciding.passages import passages_of_summarised_scenes
+from madeleine.patrol.deciding.passages import is_joinable_episode, passages_of_summarised_scenes
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     EVENT_TIME_SORT_KEY,
@@ -92,10 +92,10 @@ def summary_and_passage_memories_with_sources(
     answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, which is all where it holds
-    them word for word, else passages that do."""
+    them word for word or tells of one short scene, else passages that do."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     summary = summary_as_memory(answer.summary, sources, now)
-    if answer.is_passage:
+    if answer.is_passage or (len(sources) == 1 and is_joinable_episode(sources[0])):
         return [(summary, sources)]
     passages = passages_of_summarised_scenes(sources)
     return [(summary, []), *((summary_as_memory(text, part, now, summary.id), part) for part, text in passages)]

@@ -90,8 +90,11 @@ def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
     result = offered_memory_from_memory(memory, "consolidate")
     assert (result.when, "…" in result.text) == ("2026-02-01", True)
-    for kind, text in (("consolidate", result.text), ("compress", offered_memory_from_memory(memory, "compress").text)):
-        assert 0.9 < len(text) / DECISION_REQUEST_LIMITS_FOR_MODEL[kind].text_chars <= 1
+    for limits, shown in (
+        (LIMITS, result),
+        (DECISION_REQUEST_LIMITS_FOR_MODEL["compress"], offered_memory_from_memory(memory, "compress")),
+    ):
+        assert 0.9 < len(shown.text) / limits.text_chars <= 1
     assert result.size_bytes < LIMITS.size
 
 
