@@ -24,6 +24,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     question_mentions_only_older_statement,
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
+    scores_with_passages_before_summaries,
 )
 from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
@@ -66,7 +67,7 @@ async def put_newer_versions_before_older(
 
     A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time). Until its
     day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
-    What speaks of another thing than the question names is not put first."""
+    What speaks of another thing than the question names is not put first. A passage comes before its summary."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or (not is_of_past and asks_for_past(analyse_query(question))):
         return NewerFirstRanking(scores)
@@ -127,6 +128,10 @@ async def put_newer_versions_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
     )
     ordered = _scores_with_others_placed_behind(ordered, behind)
+    summaries = [id_ for id_ in best if id_ in memories and memories[id_].compression_source]
+    if summaries:
+        passages = await ledger.passage_ids_by_summary_id(scope, summaries)
+        ordered = scores_with_passages_before_summaries(ordered, passages)
     lifted = {
         newer: older
         for older, newer_ones in newest_first.items()

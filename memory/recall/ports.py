@@ -69,6 +69,9 @@ class RecallLedger(Protocol):
 
     async def has_dead_memories(self, scope: Scope) -> bool: ...
 
+    async def passage_ids_by_summary_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[MemoryId]]:
+        """Of each of these summaries that has passages (spec L3), these."""
+
 
 class Reranker(Protocol):
     """A cross-encoder (spec L2, step 4)."""

@@ -201,6 +201,13 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
+    async def passage_ids_by_summary_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[MemoryId]]:
+        passages: dict[MemoryId, list[MemoryId]] = {}
+        for one in self._store.own(scope):
+            if one.compression_source and one.compressed_into is not None and one.compressed_into in ids:
+                passages.setdefault(one.compressed_into, []).append(one.id)
+        return passages
+
     async def possible_newer_version_pairs(
         self, scope: Scope, ids: Sequence[MemoryId]
     ) -> list[PossibleNewerVersionPair]:

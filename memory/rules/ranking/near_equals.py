@@ -38,6 +38,8 @@ MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
 
+MIN_SCORE_SHARE_OF_PASSAGE = 0.8
+"""Of its summary's score, from which a passage is nearly as relevant (ruling 24)."""
 MIN_COMMON_BEGINNING_LETTERS = 4
 """Of two names of one root, and more than half of the shorter one: "Norway", "Norwegian"."""
 
@@ -181,3 +183,18 @@ def scores_with_newer_versions_before_older(
     for id_ in islice(scores, max_corrected):
         put(id_, scores[id_])
     return ordered | {id_: score for id_, score in scores.items() if id_ not in ordered}
+
+
+def scores_with_passages_before_summaries(
+    scores: Mapping[MemoryId, float], passages: Mapping[MemoryId, Collection[MemoryId]]
+) -> dict[MemoryId, float]:
+    """`scores`, best first: of a summary and the best of its passages, if that is nearly as relevant, the passage
+    stands first, for it holds word for word what the summary tells in short. They change places. `passages`: by
+    summary."""
+    ids, values = list(scores), list(scores.values())
+    for summary, its_passages in passages.items():
+        place = ids.index(summary)
+        best = next((at for at, id_ in enumerate(ids) if id_ in its_passages), place)
+        if best > place and values[best] >= MIN_SCORE_SHARE_OF_PASSAGE * values[place]:
+            ids[place], ids[best] = ids[best], ids[place]
+    return dict(zip(ids, values, strict=True))

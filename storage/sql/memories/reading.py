@@ -128,6 +128,16 @@ _RANKING_STATE_ROW_MAP = RowMap(
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE_ROW_MAP.columns).where(*_HAS_BOUND_ID_AND_BEING)
 _SELECT_ANY_DEAD_MEMORY = select(_m.seq).where(_m.being_id == _BEING_ID_BIND, _m.status == "dead").limit(1)
 
+_SELECT_PASSAGES = (
+    select(_m.compressed_into, _m.id)
+    .where(
+        dialect.without_index_use(_m.being_id) == _BEING_ID_BIND,
+        dialect.in_bound_list_condition(_m.compressed_into, "ids"),
+        _m.compression_source.is_(True),
+    )
+    .order_by(_m.seq)
+)
+
 _ACTIVE_MEMORY_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING_ID_BIND)
 _parents = clusters_table.alias("parents")
@@ -288,6 +298,13 @@ class RecallRepository(MemoryReadRepository):
 
     async def has_dead_memories(self, scope: Scope) -> bool:
         return bool(await self._database.rows(_SELECT_ANY_DEAD_MEMORY, first_column_of_row, being=scope.being_id))
+
+    async def passage_ids_by_summary_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[MemoryId]]:
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
+        passages: dict[MemoryId, list[MemoryId]] = {}
+        for summary, passage in await self._database.rows(_SELECT_PASSAGES, first_two_columns_of_row, **binds):
+            passages.setdefault(summary, []).append(passage)
+        return passages
 
     async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

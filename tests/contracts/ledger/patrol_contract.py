@@ -262,6 +262,9 @@ class PatrolContract:
         passage = memory("Ann sold the xylophone\nBen rowed", compressed_into=summary.id, **made)
         changes = PatrolChanges(new_memories=(summary, passage), compressed={one.id: passage.id, two.id: passage.id})
         await run(ledger, FIRST, changes)
+        asked = [summary.id, passage.id, one.id]
+        assert await ledger.recall.passage_ids_by_summary_id(ADA, asked) == {summary.id: [passage.id]}
+        assert await ledger.recall.passage_ids_by_summary_id(BOB, asked) == {}
         erased = await ledger.erasure.forget(ADA, [one.id], at=LATER)
         assert set(erased.erased_ids) == {one.id, passage.id, summary.id}
         assert await stored_memory(ledger, two) == two

@@ -12,6 +12,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     newer_replaces_older_score,
     question_mentions_only_older_statement,
     scores_with_newer_versions_before_older,
+    scores_with_passages_before_summaries,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.reading import AnalysedText
@@ -179,3 +180,22 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:
     assert asks_for_past(AnalysedText(question)) is past
+
+
+@for_each_row(
+    ("scores", "order"),
+    [
+        ({"summary": 0.6, "other": 0.55, "passage": 0.5, "late": 0.49}, ["passage", "other", "summary", "late"]),
+        ({"summary": 0.6, "other": 0.55, "passage": 0.4}, ["summary", "other", "passage"]),
+        ({"passage": 0.6, "summary": 0.6, "late": 0.6}, ["passage", "summary", "late"]),
+        ({"summary": 0.6, "other": 0.5}, ["summary", "other"]),
+    ],
+)
+def test_a_passage_that_is_nearly_as_relevant_stands_before_its_summary(
+    scores: dict[MemoryId, float], order: list[str]
+) -> None:
+    """ruling 24: they change places, and the scores stay where they were."""
+    passages = {MemoryId("summary"): [MemoryId("passage"), MemoryId("late"), MemoryId("unmatched")]}
+    result = scores_with_passages_before_summaries(scores, passages)
+    assert list(result) == order
+    assert list(result.values()) == list(scores.values())
