@@ -128,10 +128,7 @@ async def put_newer_versions_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
     )
     ordered = _scores_with_others_placed_behind(ordered, behind)
-    summaries = [id_ for id_ in best if id_ in memories and memories[id_].compression_source]
-    if summaries:
-        passages = await ledger.passage_ids_by_summary_id(scope, summaries)
-        ordered = scores_with_passages_before_summaries(ordered, passages)
+    ordered = await _scores_with_passages_first(ledger, scope, ordered, memories)
     lifted = {
         newer: older
         for older, newer_ones in newest_first.items()
@@ -175,6 +172,16 @@ def _scores_with_others_placed_behind(
         for id_ in (first, *behind.get(first, ())):
             ordered.setdefault(id_, score)
     return ordered
+
+
+async def _scores_with_passages_first(
+    ledger: RecallLedger, scope: Scope, scores: dict[MemoryId, float], memories: Mapping[MemoryId, Memory]
+) -> dict[MemoryId, float]:
+    """`memories`: those among which summaries are looked for."""
+    summaries = [id_ for id_, memory in memories.items() if memory.compression_source and id_ in scores]
+    if not summaries:
+        return scores
+    return scores_with_passages_before_summaries(scores, await ledger.passage_ids_by_summary_id(scope, summaries))
 
 
 async def _plans_with_memories_true_until_them(
