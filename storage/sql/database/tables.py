@@ -88,7 +88,7 @@ memories_table = _table(
     Index(
         "ix_memories_sessions",
         *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
-        "may_supersede",
+        *("may_supersede", "lesson"),
         **partial_index_options("category = 'episodic' AND session_id != '' AND compressed = 0 AND lesson = ''"),
     ),
     Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index_options("session_id != ''")),

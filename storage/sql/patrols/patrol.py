@@ -143,6 +143,7 @@ _HAS_SUMMARISED_MEMORY = (
     .where(
         _summarised.being_id == _BEING_ID_BIND,
         _summarised.session_id == _m.session_id,
+        _summarised.session_id != literal_column("''"),  # as the index of sessions is worded
         _summarised.compressed.is_(True),
     )
     .correlate(memories_table)

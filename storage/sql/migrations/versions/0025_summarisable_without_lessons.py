@@ -31,7 +31,7 @@ def _replace_index(columns: list[str], condition: str) -> None:
 
 def upgrade() -> None:
     condition = "category = 'episodic' AND session_id != '' AND {} AND lesson = ''"
-    _replace_index([*COLUMNS, "may_supersede"], condition)
+    _replace_index([*COLUMNS, "may_supersede", "lesson"], condition)
 
 
 def downgrade() -> None:
