@@ -62,6 +62,8 @@ QUESTIONS = (
 )
 UNRELATED_QUERY = "the boiling point of tungsten"
 KEYWORD = "Rigadoon"
+SHOWN_ABOVE = "(above)"
+"""In an offer, of a memory whose text another offer of the answer shows."""
 MIN_DIARY_LINES = 3
 CHANGE = ("Beatriz teaches the cello on Thursdays.", "Beatriz now teaches the cello on Tuesdays.")
 CHANGE_QUESTION = "On which day does Beatriz teach the cello?"
@@ -224,7 +226,7 @@ class Demo:
         known: dict[str, Answer] = {}  # each memory is shown once
         while pending:
             for offer in pending:
-                known |= {memory["id"]: memory for memory in offer["memories"] if "text" in memory}
+                known |= memories_shown_in(offer)
             decisions = [decision_on(offer, known) for offer in pending]
             answer = await self.call("run_patrol", {"decisions": decisions})
             for offer, decision, outcome in zip(pending, decisions, answer["decided"], strict=True):
@@ -290,11 +292,17 @@ class Demo:
             self.out.print()
 
 
+def memories_shown_in(offer: Answer) -> dict[str, Answer]:
+    """By id: an offer shows a memory as its text alone where there is nothing else to say, and each text once."""
+    told = {id_: {"text": one} if isinstance(one, str) else one for id_, one in offer["memories"].items()}
+    return {id_: {"id": id_, **one} for id_, one in told.items() if one["text"] != SHOWN_ABOVE}
+
+
 def decision_on(offer: Answer, known: dict[str, Answer]) -> Answer:
     """A possible answer of an agent: a diary of the most important moments, a merge of the turns that tell of one
     event, and that what has changed is no longer true. An offer's id alone changes nothing; so is a diary declined of
     a day with too little to tell. `known`: the memories of all offers by id."""
-    memories: list[Answer] = [known[memory["id"]] for memory in offer["memories"]]
+    memories: list[Answer] = [known[id_] for id_ in offer["memories"]]
     decision: Answer = {"offer": offer["offer"]}
     if offer["kind"] == "diary":
         lines = [
