@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sqlite3
 import tempfile
 from collections.abc import Coroutine, Sequence
@@ -44,7 +45,8 @@ WEIGHTS = {
     "decline": 1,
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
-QUICK, MANY = 12, 120
+QUICK, MANY = 12, int(os.environ.get("LIVES", "120"))
+"""Lives that are lived; `LIVES` sets another number for a long run."""
 DECIDED: tuple[PatrolStepName, ...] = ("consolidate", "split", "supersede", "repair")
 MAX_BRIEF_BYTES = 9_500
 """Some 3,000 tokens (ruling 23)."""
