@@ -38,6 +38,7 @@ from madeleine.server.ui.change_reports import (
 )
 from madeleine.server.ui.memory_map import SemanticMapCache
 from madeleine.server.ui.past_overview import past_overview_as_json
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import brief_memory_as_json, cluster_as_json, datetime_as_iso
@@ -200,12 +201,12 @@ class WebUiDataReader:
     async def fading_forecast_as_json(self) -> dict[str, Any]:
         """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
         outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
+        now = utc_now()
         soon = [
             (left, outline)
             for outline in outlines
             if outline.status == "active" and outline.truth == "current" and not outline.pinned
-            if (left := patrols_until_status_is_dying(outline.importance, outline.session_count))
-            <= FADING_FORECAST_PATROLS
+            if (left := _patrols_until_dying(outline, now)) <= FADING_FORECAST_PATROLS
         ]
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]
@@ -333,6 +334,12 @@ def _memory_outlines_as_columns(outlines: Sequence[MemoryOutline]) -> dict[str, 
 
 def _unix_milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1_000)
+
+
+def _patrols_until_dying(outline: MemoryOutline, now: datetime) -> int:
+    """With a patrol a day."""
+    kept = (outline.kept_until - now).days if outline.kept_until else 0
+    return patrols_until_status_is_dying(outline.importance, outline.session_count, patrols_kept=max(0, kept))
 
 
 def _fading_memory_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]:

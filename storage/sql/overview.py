@@ -65,6 +65,7 @@ class MemoryOutline:
     pinned: bool
     valid_from: datetime | None
     valid_until: datetime | None
+    kept_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

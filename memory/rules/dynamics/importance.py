@@ -57,9 +57,11 @@ def session_count_if_revived(*, importance: float, session_count: int, reactivat
     return session_count // (1 + reactivation_count)
 
 
-def patrols_until_status_is_dying(importance: float, session_count: int) -> int:
-    """Patrols after which a memory that nobody recalls is dying; 0 for one that has faded so far already."""
+def patrols_until_status_is_dying(importance: float, session_count: int, *, patrols_kept: int = 0) -> int:
+    """Patrols after which a memory that nobody recalls is dying; 0 for one that has faded so far already. For so many
+    patrols as a decision to keep it still stands (`patrols_kept`) its clock starts again whenever it has faded."""
     if importance <= MAX_DYING_IMPORTANCE:
         return 0
     cycles = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(importance / MAX_DYING_IMPORTANCE))
-    return max(0, cycles - session_count)
+    left = max(0, cycles - session_count)
+    return left + max(0, math.ceil((patrols_kept - left) / cycles)) * cycles

@@ -10,6 +10,7 @@ from madeleine.memory.model import MemoryStatus
 from madeleine.memory.rules.dynamics.importance import (
     MAX_DYING_IMPORTANCE,
     effective_importance,
+    patrols_until_status_is_dying,
     status_from_decayed_importance,
 )
 from tests.contracts.ledger.ledger_values import memory
@@ -88,3 +89,16 @@ def test_the_status_after_a_patrol(
 def test_more_cycles_never_make_a_memory_more_important(importance: float, cycles: int, more: int) -> None:
     """spec P6 ❸"""
     assert effective_importance(importance, cycles + more) <= effective_importance(importance, cycles) <= importance
+
+
+@given(st.floats(0.06, 1), st.integers(0, 60), st.integers(0, 400))
+def test_a_kept_memory_is_dying_when_it_fades_first_after_its_decision(
+    importance: float, session_count: int, kept: int
+) -> None:
+    """ruling 20, ADR 84: lived patrol by patrol; while the decision stands the clock starts again."""
+    count, lived = session_count, 0
+    while effective_importance(importance, count) > MAX_DYING_IMPORTANCE or lived < kept:
+        if effective_importance(importance, count) <= MAX_DYING_IMPORTANCE:
+            count = 0
+        count, lived = count + 1, lived + 1
+    assert patrols_until_status_is_dying(importance, session_count, patrols_kept=kept) == lived
