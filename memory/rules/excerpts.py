@@ -17,18 +17,29 @@ MIN_SENTENCE_CHARS = 12
 """A shorter one, such as the number of a list's item, is left out."""
 
 
-@lru_cache(maxsize=4_000)
+MAX_READ_CHARS = 4_000
+"""Of a longer text no more is read, unless more is to be shown: a night shows thousands, and remembers them."""
+
+
 def most_telling_sentences(text: str, limit: int) -> str:
     """The whole text if it has at most `limit` characters; else its most telling sentences, in their order, as many as
     fit, with `…` where something is left out.
 
     Names, numbers, dates, preferences (`chunk_salience`) and what is told in the first person tell; of equals the
     longest. Questions that tell nothing are left out. Of a sentence that alone is too long the end stays, where what is
-    new stands, or its beginning if it tells nothing of the kind.
+    new stands, or its beginning if it tells nothing of the kind. Of a very long text only the beginning is read.
     """
     if len(text) <= limit:
         return text
+    read = text[: max(MAX_READ_CHARS, 2 * limit)]
+    return _most_telling_sentences(read, limit, is_beginning=len(read) < len(text))
+
+
+@lru_cache(maxsize=4_000)
+def _most_telling_sentences(text: str, limit: int, *, is_beginning: bool) -> str:
     sentences = [stripped for sentence in split_sentences(text) if (stripped := sentence.strip())] or [text]
+    if is_beginning:
+        sentences.append("")  # what was not read is left out
     scores = {at: _telling(one) for at, one in enumerate(sentences) if len(one) >= MIN_SENTENCE_CHARS} or {0: 0.0}
     best = sorted(scores, key=lambda at: (-scores[at], -len(sentences[at]), at))
     chosen: list[int] = []

@@ -54,3 +54,9 @@ def test_of_one_long_sentence_that_tells_something_the_end_is_shown() -> None:
     excerpt = most_telling_sentences(text, 100)
     assert excerpt.startswith("… ")
     assert excerpt.endswith("I spent 10 hours on films")
+
+
+def test_of_a_very_long_text_the_beginning_is_read() -> None:
+    text = "It went on and on. " * 600 + "Ann paid 900 euros."
+    excerpt = most_telling_sentences(text, 200)
+    assert (len(excerpt) <= 200, "euros" in excerpt, excerpt.endswith("…")) == (True, False, True)
