@@ -45,6 +45,7 @@ from madeleine.storage.sql.database.tables import (
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
+from madeleine.storage.sql.erasing.summaries import summaries_quoting_erased_memories
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.clusters import ClusterFieldsExceptVector
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
@@ -276,33 +277,6 @@ async def erase_memories(transaction: Transaction, scope: Scope, memories: Seque
     return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasureResult()
 
 
-async def _summaries_quoting_erased_memories(
-    transaction: Transaction, scope: Scope, erased: Sequence[Memory]
-) -> list[Memory]:
-    """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
-    recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well, and
-    tells what its scenes have absorbed."""
-    known = {memory.id for memory in erased}
-    revisions = await revisions_of_memories_oldest_first(transaction, scope, [memory.id for memory in erased])
-    texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
-    quoting: list[Memory] = []
-    memories: Sequence[Memory] = [*erased, *await _survivors_of_memories(transaction, scope, erased)]
-    while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
-        known |= ids
-        memories = await memories_with_ids(transaction, scope, sorted(ids))
-        quoting += [summary for summary in memories if mentions.quotes_any_text(summary.scene.action, texts)]
-    return quoting
-
-
-async def _survivors_of_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
-    """Those that have absorbed them, and those that have absorbed these."""
-    survivors: dict[MemoryId, Memory] = {}
-    while ids := {memory.absorbed_into for memory in memories if memory.absorbed_into} - survivors.keys():
-        memories = await memories_with_ids(transaction, scope, sorted(ids))
-        survivors |= {memory.id: memory for memory in memories}
-    return list(survivors.values())
-
-
 def _first_unerased_in_chain(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:
     """The first memory in the chain of survivors, or of later versions, that is not erased."""
     unvisited = dict(survivors)
@@ -350,7 +324,7 @@ class ErasureRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             brought = await restore_archived_to_erase(transaction, scope, ids)
             known = await memories_with_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
-            known += await _summaries_quoting_erased_memories(transaction, scope, known)
+            known += await summaries_quoting_erased_memories(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)

@@ -269,6 +269,19 @@ class PatrolContract:
         assert set(erased.erased_ids) == {one.id, passage.id, summary.id}
         assert await stored_memory(ledger, two) == two
 
+    async def test_a_corrected_passage_stays_without_its_earlier_text(self, ledger: AnyLedger) -> None:
+        """ruling 25: its history would tell what was forgotten; what it says now was told since."""
+        one = memory("Ann sold the xylophone")
+        await stored(ledger, one)
+        passage = memory("Ann sold the xylophone\nBen rowed", compression_source=True, category="semantic")
+        changes = PatrolChanges(new_memories=(passage,), compressed={one.id: passage.id})
+        await run(ledger, FIRST, changes)
+        await change(ledger, passage, text="Ann sold an instrument")
+        assert (await ledger.erasure.forget(ADA, [one.id], at=LATER)).erased_ids == (one.id,)
+        assert (await stored_memory(ledger, passage)).scene.action == "Ann sold an instrument"
+        [revision] = await ledger.recall.revision_history(ADA, [passage.id])
+        assert revision.before.text is None
+
     async def test_a_passage_that_quotes_what_its_scene_has_absorbed_is_forgotten_with_it(
         self, ledger: AnyLedger
     ) -> None:
