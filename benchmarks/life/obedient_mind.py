@@ -87,8 +87,8 @@ def still_holds(text: str) -> bool:
 
 
 def extract_summary(memories: Sequence[MemoryInDecisionRequest]) -> str:
-    """The two or three sentences that tell most of the scenes that are more than small talk, as the guidance asks; what
-    it leaves out stands in passages."""
+    """Of the scenes that are more than small talk the two or three most telling sentences, as the guidance asks; what
+    is left out stands in passages."""
     memories = [memory for memory in memories if still_holds(memory.text)] or memories
     return most_telling_sentences("\n".join(memory.text for memory in memories), MAX_SUMMARY_CHARS)
 

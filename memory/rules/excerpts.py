@@ -37,9 +37,10 @@ def most_telling_sentences(text: str, limit: int) -> str:
 
 @lru_cache(maxsize=4_000)
 def _most_telling_sentences(text: str, limit: int, *, is_beginning: bool) -> str:
+    """`is_beginning`: more stands behind `text`, which is left out."""
     sentences = [stripped for sentence in split_sentences(text) if (stripped := sentence.strip())] or [text]
     if is_beginning:
-        sentences.append("")  # what was not read is left out
+        sentences.append("")
     scores = {at: _telling(one) for at, one in enumerate(sentences) if len(one) >= MIN_SENTENCE_CHARS} or {0: 0.0}
     best = sorted(scores, key=lambda at: (-scores[at], -len(sentences[at]), at))
     chosen: list[int] = []

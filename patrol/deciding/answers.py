@@ -159,7 +159,7 @@ class CurrentOfferedMemories:
             if self.request.kind == "compress" and memory.pinned and not offered.pinned:
                 return f"Memory {offered.id!r} was pinned {again}"
             if self.request.kind == "compress" and (memory.lesson or memory.may_supersede or memory.valid_from):
-                return f"Memory {offered.id!r} stands by itself by now, which was not so {again}"
+                return f"Memory {offered.id!r} was given a lesson, a date to hold from or a memory to supersede {again}"
             if self.request.kind == "compress" and memory.compressed:
                 return f"A summary stands for memory {offered.id!r} already: nothing was written."
         return ""

@@ -16,7 +16,11 @@ from madeleine.patrol.deciding.answers import (
     DecisionAnswerSchema,
     DecisionHandler,
 )
-from madeleine.patrol.deciding.passages import is_joinable_episode, passages_of_summarised_scenes
+from madeleine.patrol.deciding.passages import (
+    is_episode_that_summaries_may_hide,
+    is_joinable_episode,
+    passages_of_summarised_scenes,
+)
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     EVENT_TIME_SORT_KEY,
@@ -91,8 +95,8 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
 def summary_and_passage_memories_with_sources(
     answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
-    """The memories that stand for a session, each with those that it hides: the summary, which is all where it holds
-    them word for word or tells of one short scene, else passages that do."""
+    """The memories that stand for a session, each with those that it hides: the summary alone, where it holds them word
+    for word or tells of one short scene; else the summary, and passages that hold them."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     summary = summary_as_memory(answer.summary, sources, now)
     if answer.is_passage or (len(sources) == 1 and is_joinable_episode(sources[0])):
@@ -133,14 +137,8 @@ def session_compression_requests(
     limits: DecisionRequestLimits = DECISION_REQUEST_LIMITS_FOR_MODEL["compress"],
 ) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
-    (spec L3); a session too long for one request becomes several, each to be summarised by itself. Not what has a
-    lesson, which is shown as such, nor what may supersede another, which is decided first."""
-    episodes = [
-        memory
-        for memory in memories
-        if (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
-        and not (memory.lesson or memory.may_supersede)
-    ]
+    (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
+    episodes = filter(is_episode_that_summaries_may_hide, memories)
     uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
     by_place: dict[tuple[str | None, str | None], list[Memory]] = {}
     for memory in sorted(uncompressed, key=EVENT_TIME_SORT_KEY):

@@ -302,10 +302,11 @@ def consolidation_requests(
     of their own, without a choice. `vectors`: of the members that have one, without what their language shares."""
     living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=STORING_TIME_SORT_KEY)
     fresh = [memory for memory in living if memory.fresh and memory.status == "active"]
-    # What a summary stands for is not recalled: a memory merged into it would not be either. And a summary tells more.
+    # What a summary stands for is not recalled: a memory merged into it would not be either. And a summary, which tells
+    # of several memories, repeats none.
     mergeable = [m for m in living if not (m.compressed or m.compression_source) and m.truth == "current"]
-    own = [memory for memory in fresh if not memory.compression_source]
-    resembled = ids_of_possible_duplicates(own, mergeable, vectors)
+    fresh_unless_summaries = [memory for memory in fresh if not memory.compression_source]
+    resembled = ids_of_possible_duplicates(fresh_unless_summaries, mergeable, vectors)
     to_decide = [memory for memory in fresh if memory.id in resembled]
     partners = [memory for memory in mergeable if not memory.fresh]
     requests: list[DecisionRequest] = []

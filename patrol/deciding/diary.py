@@ -31,6 +31,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequestLimits,
     offered_memories_within_limits,
     shorten_with_ellipsis,
+    topic_key_of,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -112,7 +113,7 @@ class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
         declined = await reads.cluster_size_by_declined_topic() if by_day else {}
         for day, of_day in sorted(by_day.items()):
-            if f"diary:{day}" not in declined:
+            if topic_key_of("diary", day) not in declined:
                 return day, of_day, last
         return services.today().isoformat(), [], last
 

@@ -62,12 +62,17 @@ def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[li
 
 
 def is_joinable_episode(memory: Memory) -> bool:
-    """An episode by itself: a lesson is shown as such, and what may be superseded is decided first."""
     return (
-        len(memory.scene.action) <= MAX_JOINABLE_SCENE_CHARS
-        and (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
-        and not (memory.lesson or memory.compressed or memory.may_supersede or memory.pinned)
+        is_episode_that_summaries_may_hide(memory)
+        and len(memory.scene.action) <= MAX_JOINABLE_SCENE_CHARS
+        and not (memory.compressed or memory.pinned)
     )
+
+
+def is_episode_that_summaries_may_hide(memory: Memory) -> bool:
+    """Not with a lesson, which is shown as such, nor what may supersede another, which is decided first."""
+    is_current_episode = (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
+    return is_current_episode and not (memory.lesson or memory.may_supersede)
 
 
 def was_recalled_lately(memory: Memory, now: datetime) -> bool:

@@ -144,7 +144,7 @@ class DecisionRequest:
         """What it is about: requests of one topic are parts of one decision."""
         subject = self.note_id or self.cluster_id or self.session_id or self.date
         about = self.memories[-1].id if self.kind == "supersede" else subject
-        return f"{self.kind}:{about}"
+        return topic_key_of(self.kind, about)
 
     def as_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = _type_adapter_of_decision_request().dump_python(self, mode="json")
@@ -175,6 +175,11 @@ class DecisionRequest:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DecisionRequest:
         return _type_adapter_of_decision_request().validate_python(raw)
+
+
+def topic_key_of(kind: DecisionKind, about: str | None) -> str:
+    """`about`: the key of what is to be decided (`DecisionHandler.keys_that_may_need_decision`)."""
+    return f"{kind}:{about}"
 
 
 @cache

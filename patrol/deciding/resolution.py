@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -38,7 +38,12 @@ from madeleine.patrol.deciding.passages import (
 )
 from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_as_json_for_agent
 from madeleine.patrol.deciding.repair import NoteRepairDecisionHandler
-from madeleine.patrol.deciding.requests import DECISION_REQUEST_LIMITS_FOR_AGENT, DecisionKind, DecisionRequest
+from madeleine.patrol.deciding.requests import (
+    DECISION_REQUEST_LIMITS_FOR_AGENT,
+    DecisionKind,
+    DecisionRequest,
+    topic_key_of,
+)
 from madeleine.patrol.deciding.split import ClusterSplitDecisionHandler
 from madeleine.patrol.deciding.supersede import SupersessionDecisionHandler
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepName, PatrolStepReport
@@ -257,12 +262,9 @@ async def _requests_to_offer(
     kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.keys_that_may_need_decision()) for kind, decision_type in kinds.items()}
     today = await _topics_offered_today(context)
-    known = {request.topic_key for request in stored} | today
+    open_topics = {request.topic_key for request in stored}
     for kind, most in MAX_TOPICS_OFFERED_A_DAY.items():
-        own = [key for key in keys[kind] if f"{kind}:{key}" in known]
-        decided = {topic for topic in today if topic.startswith(f"{kind}:")} - {f"{kind}:{key}" for key in own}
-        others = [key for key in keys[kind] if key not in own]
-        keys[kind] = deque([*own, *others[: max(0, most - len(own) - len(decided))]])
+        keys[kind] = deque(_keys_to_offer_today(kind, keys[kind], open_topics, today, most))
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []
@@ -292,6 +294,18 @@ async def _requests_to_offer(
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
     return stored, offered, waiting, without_choice
+
+
+def _keys_to_offer_today(
+    kind: DecisionKind, keys: Iterable[str], open_topics: Set[str], today: Set[str], most: int
+) -> list[str]:
+    """Those that are offered already, then others, until with what was decided `today` there are `most` topics. What
+    no key stands for any more, though its offer is open, counts for nothing."""
+    topics = {key: topic_key_of(kind, key) for key in keys}
+    offered = [key for key, topic in topics.items() if topic in open_topics or topic in today]
+    decided = [topic for topic in today - set(topics.values()) if topic.startswith(topic_key_of(kind, ""))]
+    others = [key for key in topics if key not in offered]
+    return [*offered, *others[: max(0, most - len(offered) - len(decided))]]
 
 
 async def _topics_offered_today(context: PatrolRunContext) -> set[str]:

@@ -25,6 +25,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequestLimits,
     offered_memories_within_limits,
     offered_memory_from_memory,
+    topic_key_of,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -180,7 +181,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
 
 
 def _split_topic_key(id_: ClusterId) -> str:
-    return f"split:{id_}"
+    return topic_key_of("split", id_)
 
 
 def cluster_ids_of_decided_splits(declined_topics: Iterable[str]) -> set[ClusterId]:

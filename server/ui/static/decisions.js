@@ -22,7 +22,7 @@ export function decisionForm(request, all, decide) {
     h("div", { class: "choices" }, other && h("button", { type: "button", on: { click: (event) => send(event, other.answer()) } }, other.label), h("button", { class: "primary" }, submit)));
 }
 
-/** By id stands the text alone, or an object; of a memory that another request shows a note in brackets. */
+/** A request has its memories by id: as text alone, as an object, or as a note that another request shows the text. */
 function memoriesOf(request) {
   const told = (value) => (typeof value !== "string" ? value : value === SHOWN_ABOVE ? {} : { text: value });
   return Object.entries(request.memories ?? {}).map(([id, value]) => ({ id, ...told(value) }));
