@@ -16,7 +16,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     cached_statement_for_comparison,
     differ_in_value_of_one_thing,
-    have_content_word_in_common,
+    shared_stems,
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
@@ -78,7 +78,7 @@ class SupersessionCandidateSearch:
             cached_statement_for_comparison(other.scene.action)
             for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
         ]
-        likely = [one for one in old if have_content_word_in_common(new, one) and can_have_supersession_score(new, one)]
+        likely = [one for one in old if shared_stems(new, one) and can_have_supersession_score(new, one)]
         await self._word_rarities_of_statements(scope, likely, [True] * len(likely))
 
     async def _find(
@@ -94,7 +94,7 @@ class SupersessionCandidateSearch:
             and other.truth == "current"
             and not other.compressed
             and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
-            and have_content_word_in_common(new, old := cached_statement_for_comparison(other.scene.action))
+            and shared_stems(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
             other

@@ -27,7 +27,11 @@ from madeleine.memory.rules.ranking.near_equals import (
     scores_with_passages_before_summaries,
 )
 from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
-from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
+from madeleine.memory.rules.storing.statements import (
+    StatementForComparison,
+    cached_statement_for_comparison,
+    shared_stems,
+)
 from madeleine.memory.rules.storing.supersession import (
     idf_from_memory_count,
     tells_change_without_superseded_memory,
@@ -63,7 +67,8 @@ async def put_newer_versions_before_older(
     now: datetime,
 ) -> NewerFirstRanking:
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
-    best, too, and what was proposed to supersede it, whether that matches or not.
+    best, too, or was proposed to supersede it. What was proposed, does not match, and probably tells of another thing
+    stands right behind it.
 
     A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time). Until its
     day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
@@ -81,7 +86,7 @@ async def put_newer_versions_before_older(
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     pairs = [pair for pair in _pairs_to_compare(memories, scores, links) if pair.ids not in told_again]
     rarities = await _rarities_of_rarest_shared_words(index, scope, pairs)
-    matches = {id_: _match_of_memory_to_question(memory, pool) for id_, memory in memories.items()}
+    matches = {id_: _match_of_memory_to_question(memory, pool, scores) for id_, memory in memories.items()}
     is_read = any(match.cosine for match in matches.values())
     asked = StatementForComparison(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
@@ -89,15 +94,14 @@ async def put_newer_versions_before_older(
         later[again].append(memories[current])
     unrelated: set[tuple[MemoryId, MemoryId]] = set()
     newer_versions: list[_NewerAndOlderMemory] = []
+    doubtful: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         if not pair.link.is_proposed and question_mentions_only_older_statement(
             asked, newer.statement, older.statement
         ):
             unrelated.add(pair.ids)
-        if pair.is_declared_supersession or (
-            pair.link.is_proposed and pair.newer.id not in best
-        ):  # the question says too little
+        if pair.is_declared_supersession:
             is_newer_version = not is_answered_only_by_older_statement(asked, newer.statement, older.statement)
         else:
             score = newer_replaces_older_score(
@@ -106,6 +110,10 @@ async def put_newer_versions_before_older(
             is_newer_version = score > 0
         if is_newer_version:
             newer_versions.append(pair)
+        elif pair.newer.id not in scores and not is_answered_only_by_older_statement(
+            asked, newer.statement, older.statement
+        ):
+            doubtful[pair.older.id].append(pair.newer.id)
     undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared_supersession}
     unrelated = _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
     behind: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
@@ -125,7 +133,10 @@ async def put_newer_versions_before_older(
         for older, newer_ones in later.items()
     }
     ordered = scores_with_newer_versions_before_older(
-        scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
+        _scores_with_others_placed_behind(scores, doubtful),
+        newest_first,
+        max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER,
+        unrelated=unrelated,
     )
     ordered = _scores_with_others_placed_behind(ordered, behind)
     ordered = await _scores_with_passages_first(ledger, scope, ordered, memories)
@@ -226,10 +237,8 @@ class _NewerAndOlderMemory:
     @property
     def shared_words_by_stem(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
-        new, old = (
-            cached_statement_for_comparison(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
-        )
-        return {stem: old[stem] for stem in new.keys() & old.keys()}
+        new, old = (cached_statement_for_comparison(one.scene.action) for one in (self.newer, self.older))
+        return {stem: old.content_words_by_stem[stem] for stem in shared_stems(new, old)}
 
 
 def _pairs_to_compare(
@@ -317,12 +326,14 @@ async def _rarities_of_rarest_shared_words(
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words_by_stem), default=0.0) for pair in pairs]
 
 
-def _match_of_memory_to_question(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
-    statement = cached_statement_for_comparison(memory.scene.action)
+def _match_of_memory_to_question(
+    memory: Memory, pool: CandidatePool, scores: Mapping[MemoryId, float]
+) -> MemoryMatchToQuestion:
+    statement, score = cached_statement_for_comparison(memory.scene.action), scores.get(memory.id, 0.0)
     if memory.id not in pool.ids:
-        return MemoryMatchToQuestion(statement)
+        return MemoryMatchToQuestion(statement, score=score)
     at = pool.ids.index(memory.id)
     held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
     return MemoryMatchToQuestion(
-        statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds}
+        statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds}, score
     )

@@ -2,15 +2,13 @@
 
 Two that both answer a question are compared, the one that was told later with the older one:
 
-    score = 7 × rarest shared word + 7 × cosine of the newer one + 2.4 × (that − cosine of the older one)
-            − 3.8 × share of words in the same order − 2.4 × ln(1 + content words of the older one)
-            − 1.4 × (words of the question that only the older one holds − that only the newer one holds)
-            + 1.6 if the newer one tells of a change
-            + 0.7 if it was proposed to supersede the older one + 2.1 if proposals join the two
-            + 2.1 if it was stored as resembling it
-            − 4.6 if the two have one form, and only the older one answers the question
-            − 2 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
-            + 4 if the model does not read the question − 2.9
+    score = 7.3 × rarest shared word + 6.8 × cosine of the newer one, or 3.1 where it does not match by itself
+            − ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
+            − 0.9 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
+            + 3 × its share of the older one's score if proposals join the two + 1.3 if it was stored as resembling it
+            − 5 if the two have one form, and only the older one answers the question
+            − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
+            + 5.8 if the model does not read the question − 6.4
 
 Cosines are those to the question, words of the question count by their rarity in [0, 1]. Above 0 the newer one comes
 first; 1 / (1 + exp(−score)) is about how often that is right. The weights are those of a logistic regression (ADR 52),
@@ -42,6 +40,9 @@ MIN_SCORE_SHARE_OF_PASSAGE = 0.8
 """Of its summary's score, from which a passage is nearly as relevant (ruling 24)."""
 MIN_COMMON_BEGINNING_LETTERS = 4
 """Of two names of one root, and more than half of the shorter one: "Norway", "Norwegian"."""
+
+MAX_SHARE_OF_OLDER_SCORE = 1.5
+"""A newer one that matches even better tells no more of whether the two speak of the same."""
 
 MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
@@ -75,11 +76,12 @@ def question_mentions_only_older_statement(
 @dataclass(frozen=True, slots=True)
 class MemoryMatchToQuestion:
     """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
-    question that it holds, with their rarity in [0, 1]."""
+    question that it holds, with their rarity in [0, 1]. `score`: 0 where it has none."""
 
     statement: StatementForComparison
     cosine: float = 0.0
     asked_words: Mapping[str, float] | None = None
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +143,20 @@ def newer_replaces_older_score(
     asked_of_new, asked_of_old = newer.asked_words or {}, older.asked_words or {}
     only_old = sum(rarity for word, rarity in asked_of_old.items() if word not in asked_of_new)
     only_new = sum(rarity for word, rarity in asked_of_new.items() if word not in asked_of_old)
+    share_of_score = min(MAX_SHARE_OF_OLDER_SCORE, newer.score / older.score) if older.score else 1.0
     return (
-        7 * rarest_shared_word
-        + 7 * newer.cosine
-        + 2.4 * (newer.cosine - older.cosine)
-        - 3.8 * share_of_same_wording(new, old)
-        - 2.4 * math.log(1 + len(old.content_words_by_stem))
-        - 1.4 * (only_old - only_new)
-        + 1.6 * new.states_change
-        + 0.7 * link.is_proposed
-        + 2.1 * link.joined_by_proposals
-        + 2.1 * link.resembles
-        - 4.6 * is_answered_only_by_older_statement(question, new, old)
-        - 2 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
-        + 4 * (not is_read)
-        - 2.9
+        7.3 * rarest_shared_word
+        + (6.8 * newer.cosine or 3.1 * is_read)
+        - math.log(1 + len(old.content_words_by_stem))
+        + 2.2 * only_new
+        - 0.9 * only_old
+        + 0.8 * new.states_change
+        + 3 * share_of_score * link.joined_by_proposals
+        + 1.3 * link.resembles
+        - 5 * is_answered_only_by_older_statement(question, new, old)
+        - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
+        + 5.8 * (not is_read)
+        - 6.4
     )
 
 

@@ -14,6 +14,8 @@ from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HANGUL_CHAR_
 
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
+MAX_DIGITS_OF_AMOUNT = 3
+"""Of more digits a number is rather a name: a ticket, a year, a room."""
 MAX_READ_STATEMENT_CHARS = 1_200
 MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
@@ -145,9 +147,11 @@ def count_shared_content_words(text: str, other: str) -> int:
     return len(one.keys() & two.keys())
 
 
-def have_content_word_in_common(new: StatementForComparison, old: StatementForComparison) -> bool:
-    """Whether they have a content word in common, in whatever form."""
-    return not new.content_words_by_stem.keys().isdisjoint(old.content_words_by_stem)
+def shared_stems(new: StatementForComparison, old: StatementForComparison) -> set[str]:
+    """Stems of the content words that both have, but for small numbers: two that both speak of 20 minutes and of 20
+    people need have nothing in common."""
+    both = new.content_words_by_stem.keys() & old.content_words_by_stem.keys()
+    return {stem for stem in both if not (stem.isdecimal() and len(stem) <= MAX_DIGITS_OF_AMOUNT)}
 
 
 def share_of_same_wording(new: StatementForComparison, old: StatementForComparison) -> float:

@@ -8,7 +8,8 @@ or, in a store of so many memories that they tell how rare a word is, instead of
             + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.6
 
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
-have in common tells nothing (ruling 16), nor does a date: the cosines are those of the new text alone. Above −0.75 the
+have in common tells nothing (ruling 16), nor does a date: the cosines are those of the new text alone. Small numbers
+are no shared words. Above −0.75 the
 pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is a word's IDF over the being's
 memories, in [0, 1] (`word_rarities_from_idf`). Two of one wording (the phone of one and of another) are both true as
 often as not: above `MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING` a pair is proposed only if it differs in one place, in
@@ -27,6 +28,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     cached_statement_for_comparison,
     share_of_same_wording,
+    shared_stems,
 )
 
 MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
@@ -106,7 +108,8 @@ def supersession_score(
 ) -> float:
     """Above `MIN_SUPERSESSION_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories
     that are nearest to the new one. `rarity`: of the old one's words."""
-    shared = [value for stem, value in rarity.by_stem.items() if stem in new.content_words_by_stem]
+    stems = shared_stems(new, old)
+    shared = [value for stem, value in rarity.by_stem.items() if stem in stems]
     if not shared or not can_have_supersession_score(new, old):
         return -math.inf
     others = max(MEAN_NEIGHBOUR_COSINE_FLOOR, sum(other_cosines) / max(1, len(other_cosines)))

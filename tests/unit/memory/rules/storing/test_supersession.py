@@ -40,6 +40,18 @@ def test_the_same_subject_with_another_value_may_supersede(old: str, new: str) -
 
 
 @for_each_row(
+    ("old", "new", "is_of_one_subject"),
+    [
+        ("The dentist expects us at 9:20.", "Twenty past: no, 20 minutes of gymnastics now.", False),
+        ("Staff get 25 days of leave.", "The gym now costs 25 a month.", False),
+        ("Ticket 48213 waits for the customer.", "48213 is closed now.", True),
+    ],
+)
+def test_an_amount_that_both_tell_is_no_subject(old: str, new: str, *, is_of_one_subject: bool) -> None:
+    assert (score(new, old) > -math.inf) is is_of_one_subject
+
+
+@for_each_row(
     ("old", "new"),
     [
         ("Stand-up is at 9:15 on Monday.", "Stand-up is at 10:30 on Monday."),
