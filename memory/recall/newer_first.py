@@ -87,39 +87,15 @@ async def put_newer_versions_before_older(
     pairs = [pair for pair in _pairs_to_compare(memories, scores, links) if pair.ids not in told_again]
     rarities = await _rarities_of_rarest_shared_words(index, scope, pairs)
     matches = {id_: _match_of_memory_to_question(memory, pool, scores) for id_, memory in memories.items()}
-    is_read = any(match.cosine for match in matches.values())
     asked = StatementForComparison(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
-    unrelated: set[tuple[MemoryId, MemoryId]] = set()
-    newer_versions: list[_NewerAndOlderMemory] = []
-    doubtful: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
-    for pair, rarest in zip(pairs, rarities, strict=True):
-        newer, older = matches[pair.newer.id], matches[pair.older.id]
-        if not pair.link.is_proposed and question_mentions_only_older_statement(
-            asked, newer.statement, older.statement
-        ):
-            unrelated.add(pair.ids)
-        if pair.is_declared_supersession:
-            is_newer_version = not is_answered_only_by_older_statement(asked, newer.statement, older.statement)
-        else:
-            score = newer_replaces_older_score(
-                asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
-            )
-            is_newer_version = score > 0
-        if is_newer_version:
-            newer_versions.append(pair)
-        elif pair.newer.id not in scores and not is_answered_only_by_older_statement(
-            asked, newer.statement, older.statement
-        ):
-            doubtful[pair.older.id].append(pair.newer.id)
-    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared_supersession}
-    unrelated = _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
+    compared = _compare_pairs(asked, matches, pairs, rarities)
     behind: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
-    for pair in newer_versions:
+    for pair in compared.newer_versions:
         if not future_start_of_replacement(pair.older, pair.newer, now):
-            if pair.ids not in unrelated:
+            if pair.ids not in compared.unrelated:
                 later[pair.older.id].append(pair.newer)
         elif not _question_names_only_newer(asked, matches, pair):
             later[pair.newer.id].append(pair.older)
@@ -133,10 +109,10 @@ async def put_newer_versions_before_older(
         for older, newer_ones in later.items()
     }
     ordered = scores_with_newer_versions_before_older(
-        _scores_with_others_placed_behind(scores, doubtful),
+        _scores_with_others_placed_behind(scores, compared.doubtful_by_older_id(scores)),
         newest_first,
         max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER,
-        unrelated=unrelated,
+        unrelated=compared.unrelated,
     )
     ordered = _scores_with_others_placed_behind(ordered, behind)
     ordered = await _scores_with_passages_first(ledger, scope, ordered, memories)
@@ -239,6 +215,58 @@ class _NewerAndOlderMemory:
         """Content words of the older one that both have, by their stems."""
         new, old = (cached_statement_for_comparison(one.scene.action) for one in (self.newer, self.older))
         return {stem: old.content_words_by_stem[stem] for stem in shared_stems(new, old)}
+
+
+@dataclass(frozen=True, slots=True)
+class _ComparedPairs:
+    """`newer_versions`: the newer one probably tells what became of the older. `others`: probably not, yet the older
+    one is not all that is asked for. `unrelated`: (newer, older) that speak of two things."""
+
+    newer_versions: Sequence[_NewerAndOlderMemory]
+    others: Sequence[_NewerAndOlderMemory]
+    unrelated: Set[tuple[MemoryId, MemoryId]]
+
+    def doubtful_by_older_id(self, scores: Mapping[MemoryId, float]) -> dict[MemoryId, list[MemoryId]]:
+        """Of what does not match by itself, and was only proposed."""
+        doubtful: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
+        for pair in self.others:
+            if pair.newer.id not in scores:
+                doubtful[pair.older.id].append(pair.newer.id)
+        return doubtful
+
+
+def _compare_pairs(
+    asked: StatementForComparison,
+    matches: Mapping[MemoryId, MemoryMatchToQuestion],
+    pairs: Sequence[_NewerAndOlderMemory],
+    rarities: Sequence[float],
+) -> _ComparedPairs:
+    """`rarities`: of each pair, that of the rarest word that both have."""
+    is_read = any(match.cosine for match in matches.values())
+    newer_versions, others, unrelated = [], [], set()
+    for pair, rarest in zip(pairs, rarities, strict=True):
+        newer, older = matches[pair.newer.id], matches[pair.older.id]
+        if not pair.link.is_proposed and question_mentions_only_older_statement(
+            asked, newer.statement, older.statement
+        ):
+            unrelated.add(pair.ids)
+        is_answered_by_older = is_answered_only_by_older_statement(asked, newer.statement, older.statement)
+        score = newer_replaces_older_score(
+            newer,
+            older,
+            pair.link,
+            rarest_shared_word=rarest,
+            is_answered_only_by_older=is_answered_by_older,
+            is_read=is_read,
+        )
+        if not is_answered_by_older if pair.is_declared_supersession else score > 0:
+            newer_versions.append(pair)
+        elif not is_answered_by_older:
+            others.append(pair)
+    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared_supersession}
+    return _ComparedPairs(
+        newer_versions, others, _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
+    )
 
 
 def _pairs_to_compare(

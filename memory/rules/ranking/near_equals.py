@@ -129,16 +129,16 @@ def are_short_statements_without_questions(newer: StatementForComparison, older:
 
 
 def newer_replaces_older_score(
-    question: StatementForComparison,
     newer: MemoryMatchToQuestion,
     older: MemoryMatchToQuestion,
     link: MemoryPairRelationFlags,
     *,
     rarest_shared_word: float,
+    is_answered_only_by_older: bool,
     is_read: bool,
 ) -> float:
     """Above 0 the newer one probably tells what became of what the older one told. `rarest_shared_word`: its rarity, in
-    [0, 1]. `is_read`: by the model."""
+    [0, 1]. `is_answered_only_by_older`: what `is_answered_only_by_older_statement` says. `is_read`: by the model."""
     new, old = newer.statement, older.statement
     asked_of_new, asked_of_old = newer.asked_words or {}, older.asked_words or {}
     only_old = sum(rarity for word, rarity in asked_of_old.items() if word not in asked_of_new)
@@ -153,7 +153,7 @@ def newer_replaces_older_score(
         + 0.8 * new.states_change
         + 3 * share_of_score * link.joined_by_proposals
         + 1.3 * link.resembles
-        - 5 * is_answered_only_by_older_statement(question, new, old)
+        - 5 * is_answered_only_by_older
         - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
         + 5.8 * (not is_read)
         - 6.4

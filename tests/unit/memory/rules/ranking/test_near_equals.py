@@ -154,20 +154,22 @@ def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_
 
     new, old = map(match, (newer, older), cosines)
     rarest = 0.8 if new.statement.content_words_by_stem.keys() & old.statement.content_words_by_stem.keys() else 0.0
-    score = newer_replaces_older_score(asked, new, old, link, rarest_shared_word=rarest, is_read=True)
+    only_older = is_answered_only_by_older_statement(asked, new.statement, old.statement)
+    score = newer_replaces_older_score(
+        new, old, link, rarest_shared_word=rarest, is_answered_only_by_older=only_older, is_read=True
+    )
     assert (score > 0) is is_first, score
 
 
 @for_each_row(("score", "is_first"), [(0.0, False), (0.1, False), (0.3, True)])
 def test_what_proposals_join_comes_first_as_far_as_it_matches_as_well(score: float, is_first: bool) -> None:
     """ADR 87: an unlike text that was proposed wrongly stood before what the question names."""
-    asked, new, old = map(
-        StatementForComparison,
-        ("On which port is the staging database?", "Staging host: stg01", "Port of the staging database: 5433"),
-    )
+    new, old = map(StatementForComparison, ("Staging host: stg01", "Port of the staging database: 5433"))
     newer = MemoryMatchToQuestion(new, 0.3, {"staging": 0.7}, score=score)
     older = MemoryMatchToQuestion(old, 0.8, {"staging": 0.7, "port": 0.5, "database": 0.7}, score=0.35)
-    result = newer_replaces_older_score(asked, newer, older, JOINED, rarest_shared_word=0.7, is_read=True)
+    result = newer_replaces_older_score(
+        newer, older, JOINED, rarest_shared_word=0.7, is_answered_only_by_older=False, is_read=True
+    )
     assert (result > 0) is is_first, result
 
 
