@@ -14,6 +14,7 @@ from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
+    are_of_one_wording,
     cached_statement_for_comparison,
     differ_in_value_of_one_thing,
     shared_stems,
@@ -107,6 +108,9 @@ class SupersessionCandidateSearch:
         best = None
         tells_of_change = new.states_change or new.states_correction
         best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE
+        if not tells_of_change:  # one of a series is no change of what lies farther than the rest of the series
+            others_of_series = (at for at, (_, _, old) in enumerate(candidates) if are_of_one_wording(new, old))
+            candidates = candidates[: next(others_of_series, None)]
         candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
         rarities = await self._word_rarities_of_statements(scope, [old for _, _, old in candidates], indexed)

@@ -31,6 +31,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     cached_statement_for_comparison,
     shared_stems,
+    tells_of_other_thing_in_one_wording,
 )
 from madeleine.memory.rules.storing.supersession import (
     idf_from_memory_count,
@@ -246,8 +247,9 @@ def _compare_pairs(
     newer_versions, others, unrelated = [], [], set()
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
-        if not pair.link.is_proposed and question_mentions_only_older_statement(
-            asked, newer.statement, older.statement
+        if not pair.link.is_proposed and (
+            question_mentions_only_older_statement(asked, newer.statement, older.statement)
+            or (newer.rank < older.rank and tells_of_other_thing_in_one_wording(newer.statement, older.statement))
         ):
             unrelated.add(pair.ids)
         is_answered_by_older = is_answered_only_by_older_statement(asked, newer.statement, older.statement)

@@ -2,17 +2,19 @@
 
 Two that both answer a question are compared, the one that was told later with the older one:
 
-    score = 7.3 × rarest shared word + 6.8 × cosine of the newer one, or 3.1 where it does not match by itself
+    score = 7.3 × rarest shared word + 6.8 × cosine of the newer one
             − ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
             − 0.9 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
             + 3 × its share of the older one's score if proposals join the two + 1.3 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
             − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
-            + 5.8 if the model does not read the question − 6.4
+            − 6.4
 
-Cosines are those to the question, words of the question count by their rarity in [0, 1]. Above 0 the newer one comes
-first; 1 / (1 + exp(−score)) is about how often that is right. The weights are those of a logistic regression (ADR 52),
-rounded. A question that wishes for the past ("before", "at first", "used to") is left as it is.
+A newer one that does not match by itself has 3.1 in place of its cosine's term; where the model does not read the
+question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the question
+count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often that is
+right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
+("before", "at first", "used to", "which attempt failed?") is left as it is.
 """
 
 from __future__ import annotations
@@ -83,6 +85,11 @@ class MemoryMatchToQuestion:
     asked_words: Mapping[str, float] | None = None
     score: float = 0.0
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The greater, the better it matches."""
+        return self.score, self.cosine
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryPairRelationFlags:
@@ -143,10 +150,12 @@ def newer_replaces_older_score(
     asked_of_new, asked_of_old = newer.asked_words or {}, older.asked_words or {}
     only_old = sum(rarity for word, rarity in asked_of_old.items() if word not in asked_of_new)
     only_new = sum(rarity for word, rarity in asked_of_new.items() if word not in asked_of_old)
+    matches_by_words = bool(newer.score) or not older.score
+    constant = 3.1 if is_read else 5.8 if matches_by_words else 2.7
     share_of_score = min(MAX_SHARE_OF_OLDER_SCORE, newer.score / older.score) if older.score else 1.0
     return (
         7.3 * rarest_shared_word
-        + (6.8 * newer.cosine or 3.1 * is_read)
+        + (6.8 * newer.cosine if newer.cosine else constant)
         - math.log(1 + len(old.content_words_by_stem))
         + 2.2 * only_new
         - 0.9 * only_old
@@ -155,7 +164,6 @@ def newer_replaces_older_score(
         + 1.3 * link.resembles
         - 5 * is_answered_only_by_older
         - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
-        + 5.8 * (not is_read)
         - 6.4
     )
 

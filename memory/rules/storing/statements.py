@@ -165,6 +165,11 @@ def share_of_same_wording(new: StatementForComparison, old: StatementForComparis
     return 2.0 * shared / total if total else 1.0
 
 
+def are_of_one_wording(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """As of the phone of one and of another: both are true as often as not."""
+    return share_of_same_wording(new, old) > MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+
+
 @lru_cache(maxsize=16)
 def _cached_diff_opcodes_of_words(
     old: tuple[str, ...], new: tuple[str, ...]
@@ -176,11 +181,7 @@ def _cached_diff_opcodes_of_words(
 def differ_in_one_value(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if (
-        new.contains_question_mark
-        or old.contains_question_mark
-        or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
-    ):
+    if new.contains_question_mark or old.contains_question_mark or not are_of_one_wording(new, old):
         return False
     values = frozenset(
         (
@@ -215,12 +216,7 @@ def states_change_in_one_place(new: StatementForComparison, old: StatementForCom
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
     marks = new.change_words
-    if (
-        not marks
-        or new.contains_question_mark
-        or old.contains_question_mark
-        or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
-    ):
+    if not marks or new.contains_question_mark or old.contains_question_mark or not are_of_one_wording(new, old):
         return False
     if (
         not old.content_words_by_stem
@@ -239,9 +235,24 @@ def states_change_of_old_statement(new: StatementForComparison, old: StatementFo
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.contains_question_mark or old.contains_question_mark or not new.states_change:
         return False
-    values = frozenset(old.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
-    subject = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
+    subject = _stems_of_subject(old)
     return len(subject) > 1 and subject <= new.content_words_by_stem.keys()
+
+
+def tells_of_other_thing_in_one_wording(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether two of one wording differ in more than values, and the new one tells of no change: "warranty on lawnmower
+    batteries", "standard warranty on lawnmowers"."""
+    if new.states_change or not are_of_one_wording(new, old):
+        return False
+    return not _stems_of_subject(old) <= new.content_words_by_stem.keys()
+
+
+def _stems_of_subject(statement: StatementForComparison) -> Set[str]:
+    """Of its content words but values."""
+    values = frozenset(statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
+    return {
+        stem for stem, word in statement.content_words_by_stem.items() if not word[0].isdigit() and word not in values
+    }
 
 
 def may_state_same_of_two_things(new: StatementForComparison, old: StatementForComparison) -> bool:

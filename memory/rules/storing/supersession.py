@@ -24,10 +24,9 @@ from dataclasses import dataclass
 
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.storing.statements import (
-    MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING,
     StatementForComparison,
+    are_of_one_wording,
     cached_statement_for_comparison,
-    share_of_same_wording,
     shared_stems,
 )
 
@@ -91,11 +90,7 @@ def _estimated_rarity_in_small_store(idf: float, memories: float) -> float:
 
 def can_have_supersession_score(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the two can have a score at all: two of one wording, and questions, have none."""
-    return (
-        not new.contains_question_mark
-        and not old.contains_question_mark
-        and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
-    )
+    return not new.contains_question_mark and not old.contains_question_mark and not are_of_one_wording(new, old)
 
 
 def supersession_score(

@@ -173,6 +173,27 @@ def test_what_proposals_join_comes_first_as_far_as_it_matches_as_well(score: flo
     assert (result > 0) is is_first, result
 
 
+@for_each_row(
+    ("newer", "score", "is_first"),
+    [
+        ("The dog is called Nell", 0.0, False),
+        ("The cat is now called Tom", 0.0, True),
+        ("The dog is called Nell", 0.3, True),
+    ],
+)
+def test_where_the_model_does_not_read_words_or_a_change_must_tell(newer: str, score: float, is_first: bool) -> None:
+    new, old = map(StatementForComparison, (newer, "The cat is called Felix"))
+    result = newer_replaces_older_score(
+        MemoryMatchToQuestion(new, score=score),
+        MemoryMatchToQuestion(old, 0.0, {"cat": 0.9}, score=0.35),
+        MemoryPairRelationFlags(is_proposed=True, joined_by_proposals=True),
+        rarest_shared_word=0.8,
+        is_answered_only_by_older=False,
+        is_read=False,
+    )
+    assert (result > 0) is is_first, result
+
+
 def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     fact, question, much = map(
         StatementForComparison, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30)
@@ -191,6 +212,11 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
         ("Où habitait Ada avant ?", True),
         ("アダは最初どこに住んでいた?", True),
         ("Wo wohnt Ada?", False),
+        ("Which fix for the upload test failed?", True),
+        ("Was haben wir gegen den Schimmel versucht?", True),
+        ("Quelle méthode a échoué ?", True),
+        ("Who is told of failed builds?", False),
+        ("Wie viele Versuche sind erlaubt?", False),
     ],
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:

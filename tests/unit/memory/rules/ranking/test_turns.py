@@ -23,6 +23,9 @@ from tests.doubles import a_memory
         ("We put sessions into Redis.", (), False),
         ("Ann drove to the lake on Sunday.", ("Ann",), False),
         ("Door code: the year of the flood.", ("Ann",), False),
+        ("Ludwig van Beethoven: I met Goethe in Teplitz.", (), True),
+        ("Rate limit: 600 requests a minute.", (), False),
+        ("Dentist appointment for Theo: 4 April, 9:20.", (), False),
         ("", (), False),
     ],
 )

@@ -9,6 +9,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_one_value,
     states_change_in_one_place,
+    tells_of_other_thing_in_one_wording,
 )
 from madeleine.memory.rules.storing.supersession import WordRarities, supersession_score, word_rarities_from_idf
 from tests.rows import for_each_row
@@ -149,3 +150,20 @@ def test_a_word_of_one_memory_is_rare_in_a_store_of_any_size() -> None:
     rarities = [rarity_among(memories, holders=1) for memories in (1, 2, 5, 20, 100, 600, 5_000)]
     assert min(rarities) > 0.75
     assert rarity_among(5, holders=4) < rarity_among(5, holders=2) < rarity_among(5, holders=1)
+
+
+@for_each_row(
+    ("old", "new", "is_of_other"),
+    [
+        ("Standard warranty on lawnmowers is two years.", "Warranty on lawnmower batteries is one year.", True),
+        ("My bike's tyre pressure: 6 bar at the back.", "My bike's tyre pressure: 5.5 bar at the front.", True),
+        ("Therapy every Wednesday at 8:30.", "Therapy every Friday at 12:00.", False),
+        ("Lea eats fish on Fridays.", "Lea no longer eats meat on Fridays.", False),
+        ("The hall roof leaks.", "Choir is in the school gym.", False),
+    ],
+)
+def test_two_of_one_wording_that_differ_in_more_than_values_tell_of_two_things(
+    old: str, new: str, *, is_of_other: bool
+) -> None:
+    """ADR 87: the later one is not put first, unless it matches better."""
+    assert tells_of_other_thing_in_one_wording(StatementForComparison(new), StatementForComparison(old)) is is_of_other
