@@ -3,12 +3,12 @@
 Two that both answer a question are compared, the one that was told later with the older one:
 
     score = 7.3 × rarest shared word + 6.8 × cosine of the newer one
-            − ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
-            − 0.9 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
-            + 3 × its share of the older one's score if proposals join the two + 1.3 if it was stored as resembling it
+            − 1.2 × ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
+            − 1.2 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
+            + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
             − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
-            − 6.4
+            − 5.7
 
 A newer one that does not match by itself has 3.1 in place of its cosine's term; where the model does not read the
 question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the question
@@ -156,15 +156,15 @@ def newer_replaces_older_score(
     return (
         7.3 * rarest_shared_word
         + (6.8 * newer.cosine if newer.cosine else constant)
-        - math.log(1 + len(old.content_words_by_stem))
+        - 1.2 * math.log(1 + len(old.content_words_by_stem))
         + 2.2 * only_new
-        - 0.9 * only_old
+        - 1.2 * only_old
         + 0.8 * new.states_change
         + 3 * share_of_score * link.joined_by_proposals
-        + 1.3 * link.resembles
+        + link.resembles
         - 5 * is_answered_only_by_older
         - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
-        - 6.4
+        - 5.7
     )
 
 

@@ -187,7 +187,7 @@ def test_where_the_model_does_not_read_words_or_a_change_must_tell(newer: str, s
         MemoryMatchToQuestion(new, score=score),
         MemoryMatchToQuestion(old, 0.0, {"cat": 0.9}, score=0.35),
         MemoryPairRelationFlags(is_proposed=True, joined_by_proposals=True),
-        rarest_shared_word=0.8,
+        rarest_shared_word=0.75,
         is_answered_only_by_older=False,
         is_read=False,
     )
