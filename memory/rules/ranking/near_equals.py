@@ -10,8 +10,8 @@ Two that both answer a question are compared, the one that was told later with t
             − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
             − 5.7
 
-A newer one that does not match by itself has 3.1 in place of its cosine's term; where the model does not read the
-question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the question
+Without a cosine (it was not found by itself) the newer one has 3.1 in place of that term; where the model does not read
+the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the question
 count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often that is
 right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
 ("before", "at first", "used to", "which attempt failed?") is left as it is.
@@ -77,7 +77,7 @@ def question_mentions_only_older_statement(
 
 @dataclass(frozen=True, slots=True)
 class MemoryMatchToQuestion:
-    """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
+    """How a memory matches the question. `cosine`: 0 where it was not found by itself. `asked_words`: the words of the
     question that it holds, with their rarity in [0, 1]. `score`: 0 where it has none."""
 
     statement: StatementForComparison

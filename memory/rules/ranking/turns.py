@@ -18,7 +18,6 @@ ASSISTANT_NAMES = frozenset(
     {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
 )
 """What they say is rarely what happened."""
-MAX_LETTERS_OF_PARTICLE = 3
 _WORD = re.compile(r"\w+")
 
 
@@ -47,12 +46,7 @@ def is_turn_of_conversation(memory: Memory) -> bool:
 
 
 def _may_be_name(label: str) -> bool:
-    """Whether what stands before a colon may be a speaker: one word, or several in capitals ("Ludwig van Beethoven"),
-    not "Rate limit", nor "Dentist appointment for Theo"."""
-    words = label.split()
-    lower = [at for at, word in enumerate(words) if word[0].islower()]
-    if len(words) < 2 or not lower:
-        return bool(words)
-    return (
-        lower[0] > 0 and lower[-1] < len(words) - 1 and all(len(words[at]) <= MAX_LETTERS_OF_PARTICLE for at in lower)
-    )
+    """Whether what stands before a colon may be a speaker: one word ("user 1"), or several in capitals ("Ann Lee"), not
+    "Rate limit", nor "Name der Katze"."""
+    words = [word for word in label.split() if not word.isdecimal()]
+    return len(words) == 1 or (len(words) > 1 and not any(word[0].islower() for word in words))

@@ -14,8 +14,6 @@ from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HANGUL_CHAR_
 
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
-MAX_DIGITS_OF_AMOUNT = 3
-"""Of more digits a number is rather a name: a ticket, a year, a room."""
 MAX_READ_STATEMENT_CHARS = 1_200
 MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
@@ -29,6 +27,8 @@ _HANGUL_CHAR_PATTERN = re.compile(f"[{HANGUL_CHAR_CLASS}]")
 _CAPITALIZED_WORD_INSIDE_SENTENCE_PATTERN = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
 _QUESTION_MARK_PATTERN = re.compile("[?？؟]")
 _DIGIT_PATTERN = re.compile(r"\d")
+_AMOUNT_PATTERN = re.compile(r"\d{1,3}(?:[.,:/-]\d{1,3})?")
+"""Of more digits a number is rather a name: a ticket, a year."""
 _MAX_STEM_LETTERS = 5
 """By which forms of a word are known as one in any language that is inflected at its end."""
 _MAX_KOREAN_STEM_SYLLABLES = 2
@@ -151,7 +151,7 @@ def shared_stems(new: StatementForComparison, old: StatementForComparison) -> se
     """Stems of the content words that both have, but for small numbers: two that both speak of 20 minutes and of 20
     people need have nothing in common."""
     both = new.content_words_by_stem.keys() & old.content_words_by_stem.keys()
-    return {stem for stem in both if not (stem.isdecimal() and len(stem) <= MAX_DIGITS_OF_AMOUNT)}
+    return {stem for stem in both if not _AMOUNT_PATTERN.fullmatch(stem)}
 
 
 def share_of_same_wording(new: StatementForComparison, old: StatementForComparison) -> float:
@@ -240,9 +240,9 @@ def states_change_of_old_statement(new: StatementForComparison, old: StatementFo
 
 
 def tells_of_other_thing_in_one_wording(new: StatementForComparison, old: StatementForComparison) -> bool:
-    """Whether two of one wording differ in more than values, and the new one tells of no change: "warranty on lawnmower
-    batteries", "standard warranty on lawnmowers"."""
-    if new.states_change or not are_of_one_wording(new, old):
+    """Whether two of one wording differ in several places, and not in values alone, and the new one tells of no change:
+    "warranty on lawnmower batteries is one year", "standard warranty on lawnmowers is two years"."""
+    if new.states_change or not are_of_one_wording(new, old) or not may_state_same_of_two_things(new, old):
         return False
     return not _stems_of_subject(old) <= new.content_words_by_stem.keys()
 

@@ -213,10 +213,14 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
         ("アダは最初どこに住んでいた?", True),
         ("Wo wohnt Ada?", False),
         ("Which fix for the upload test failed?", True),
-        ("Was haben wir gegen den Schimmel versucht?", True),
+        ("Which fixes have we tried so far?", True),
+        ("Welcher Ansatz hat nicht funktioniert?", True),
         ("Quelle méthode a échoué ?", True),
-        ("Who is told of failed builds?", False),
-        ("Wie viele Versuche sind erlaubt?", False),
+        ("哪个方法失败了?", True),
+        ("Who is paged when a deploy has failed?", False),
+        ("Wie oft versucht der Client die Verbindung?", False),
+        ("Wat gebeurt er als de back-up mislukt?", False),
+        ("Какие файлы не удалять?", False),
     ],
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:

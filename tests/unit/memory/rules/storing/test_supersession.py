@@ -158,6 +158,8 @@ def test_a_word_of_one_memory_is_rare_in_a_store_of_any_size() -> None:
         ("Standard warranty on lawnmowers is two years.", "Warranty on lawnmower batteries is one year.", True),
         ("My bike's tyre pressure: 6 bar at the back.", "My bike's tyre pressure: 5.5 bar at the front.", True),
         ("Therapy every Wednesday at 8:30.", "Therapy every Friday at 12:00.", False),
+        ("Ivo lives in Zagreb.", "Ivo lives in Split.", False),
+        ("Our release manager is Joachim.", "Our release manager is Mira.", False),
         ("Lea eats fish on Fridays.", "Lea no longer eats meat on Fridays.", False),
         ("The hall roof leaks.", "Choir is in the school gym.", False),
     ],

@@ -1,0 +1,209 @@
+"""Pairs of memories of which the later told may tell what became of the earlier, compared by a question (ruling 24)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.recall.ports import PossibleNewerVersionPair
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
+from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
+from madeleine.memory.rules.ranking.near_equals import (
+    MemoryMatchToQuestion,
+    MemoryPairRelationFlags,
+    are_short_statements_without_questions,
+    is_answered_only_by_older_statement,
+    newer_replaces_older_score,
+    question_mentions_only_older_statement,
+)
+from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
+from madeleine.memory.rules.storing.statements import (
+    StatementForComparison,
+    cached_statement_for_comparison,
+    shared_stems,
+    tells_of_other_thing_in_one_wording,
+)
+from madeleine.memory.rules.storing.supersession import (
+    idf_from_memory_count,
+    word_rarities_from_idf,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewerAndOlderMemory:
+    newer: Memory
+    older: Memory
+    link: MemoryPairRelationFlags
+
+    @property
+    def ids(self) -> tuple[MemoryId, MemoryId]:
+        return self.newer.id, self.older.id
+
+    @property
+    def is_declared_supersession(self) -> bool:
+        """Whoever stored it said that it would take the place of the older one from a day that has come."""
+        return self.link.is_proposed and self.newer.valid_from is not None
+
+    @property
+    def shared_words_by_stem(self) -> Mapping[str, str]:
+        """Content words of the older one that both have, by their stems."""
+        new, old = (cached_statement_for_comparison(one.scene.action) for one in (self.newer, self.older))
+        return {stem: old.content_words_by_stem[stem] for stem in shared_stems(new, old)}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPairs:
+    """`newer_versions`: the newer one probably tells what became of the older. `others`: probably not, yet the older
+    one is not all that is asked for. `unrelated`: (newer, older) that speak of two things."""
+
+    newer_versions: Sequence[NewerAndOlderMemory]
+    others: Sequence[NewerAndOlderMemory]
+    unrelated: Set[tuple[MemoryId, MemoryId]]
+
+    def doubtful_by_older_id(self, scores: Mapping[MemoryId, float], now: datetime) -> dict[MemoryId, list[MemoryId]]:
+        """Of what does not match by itself, was only proposed, and is no plan."""
+        doubtful: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
+        for pair in self.others:
+            if pair.newer.id not in scores and not future_start_of_replacement(pair.older, pair.newer, now):
+                doubtful[pair.older.id].append(pair.newer.id)
+        return doubtful
+
+
+def compare_pairs(
+    asked: StatementForComparison,
+    matches: Mapping[MemoryId, MemoryMatchToQuestion],
+    pairs: Sequence[NewerAndOlderMemory],
+    rarities: Sequence[float],
+) -> ComparedPairs:
+    """`rarities`: of each pair, that of the rarest word that both have."""
+    is_read = any(match.cosine for match in matches.values())
+    newer_versions, others, unrelated = [], [], set()
+    for pair, rarest in zip(pairs, rarities, strict=True):
+        newer, older = matches[pair.newer.id], matches[pair.older.id]
+        texts = (newer.statement, older.statement)
+        is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)
+        if is_answered_by_older and not pair.link.is_proposed and question_mentions_only_older_statement(asked, *texts):
+            unrelated.add(pair.ids)
+        score = newer_replaces_older_score(
+            newer,
+            older,
+            pair.link,
+            rarest_shared_word=rarest,
+            is_answered_only_by_older=is_answered_by_older,
+            is_read=is_read,
+        )
+        matches_less = newer.rank < older.rank and not pair.link.is_proposed
+        if pair.is_declared_supersession:
+            is_newer_version = not is_answered_by_older
+        else:
+            is_newer_version = score > 0 and not (matches_less and tells_of_other_thing_in_one_wording(*texts))
+        if is_newer_version:
+            newer_versions.append(pair)
+        elif not is_answered_by_older:
+            others.append(pair)
+    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared_supersession}
+    return ComparedPairs(
+        newer_versions, others, _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
+    )
+
+
+def pairs_to_compare(
+    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersionPair]
+) -> Iterator[NewerAndOlderMemory]:
+    """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
+    was proposed to supersede it. Two turns of conversations are compared only where proposals join them: a later turn
+    goes on, and seldom takes the place of an earlier one."""
+    chains = _proposal_group_id_by_memory_id(memories.values())
+    proposed = {(link.newer, link.older) for link in links if link.is_proposed}
+    for older in memories.values():
+        for newer in memories.values():
+            if start_of_truth_or_telling(newer) <= start_of_truth_or_telling(older):
+                continue
+            link = MemoryPairRelationFlags(
+                is_proposed=(newer.id, older.id) in proposed,
+                joined_by_proposals=chains[newer.id] == chains[older.id],
+                resembles=newer.resembles == older.id,
+                is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
+            )
+            pair = NewerAndOlderMemory(newer, older, link)
+            if newer.id not in scores or older.id not in scores or pair.is_declared_supersession:
+                if link.is_proposed:
+                    yield pair
+                continue
+            statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
+            if are_short_statements_without_questions(*statements) and (
+                link.joined_by_proposals
+                or (
+                    pair.shared_words_by_stem
+                    and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older))
+                )
+            ):
+                yield pair
+
+
+def _is_past_event(memory: Memory) -> bool:
+    return memory.category == "episodic" and not is_in_future(memory.happened_at, memory.created_at)
+
+
+def _unrelated_pairs_closed_over_proposals(
+    unrelated: set[tuple[MemoryId, MemoryId]], proposed: Set[tuple[MemoryId, MemoryId]]
+) -> set[tuple[MemoryId, MemoryId]]:
+    """The (newer, older) that speak of two things, and (middle, older) for each middle one that the newer was proposed
+    to supersede. Else the middle one would be put first, and the newer, which follows it, stay behind."""
+    while (
+        found := {
+            (middle, older)
+            for newer, middle in proposed
+            for other, older in unrelated
+            if other == newer and middle != older
+        }
+        - unrelated
+    ):
+        unrelated = unrelated | found
+    return unrelated
+
+
+def _proposal_group_id_by_memory_id(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
+    """Of each memory the same id as of all that proposals join with it."""
+    before: dict[MemoryId, MemoryId] = {}
+
+    def first(id_: MemoryId) -> MemoryId:
+        while id_ in before:
+            id_ = before[id_]
+        return id_
+
+    for memory in memories:
+        if memory.may_supersede and first(memory.id) != first(memory.may_supersede):
+            before[first(memory.id)] = first(memory.may_supersede)
+    return {memory.id: first(memory.id) for memory in memories}
+
+
+async def rarities_of_rarest_shared_words(
+    index: RecallIndex, scope: Scope, pairs: Sequence[NewerAndOlderMemory]
+) -> list[float]:
+    """Of each pair the rarity of the rarest word that both have; 0 where none is known."""
+    words = {stem: word for pair in pairs for stem, word in pair.shared_words_by_stem.items()}
+    if not words:
+        return [0.0] * len(pairs)
+    *values, greatest = await index.idf(scope, [*words.values(), NONSENSE_WORD_FOR_MAX_IDF])
+    most = idf_from_memory_count(2, greatest)  # two forms of one word may be two to the index
+    idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
+    rarity = word_rarities_from_idf(idf, greatest).by_stem
+    return [max((rarity.get(stem, 0.0) for stem in pair.shared_words_by_stem), default=0.0) for pair in pairs]
+
+
+def match_of_memory_to_question(
+    memory: Memory, pool: CandidatePool, scores: Mapping[MemoryId, float]
+) -> MemoryMatchToQuestion:
+    statement, score = cached_statement_for_comparison(memory.scene.action), scores.get(memory.id, 0.0)
+    if memory.id not in pool.ids:
+        return MemoryMatchToQuestion(statement, score=score)
+    at = pool.ids.index(memory.id)
+    held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
+    return MemoryMatchToQuestion(
+        statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds}, score
+    )
