@@ -11,9 +11,9 @@ Two that both answer a question are compared, the one that was told later with t
             − 5.7
 
 Without a cosine (it was not found by itself) the newer one has 3.1 in place of that term; where the model does not read
-the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the question
-count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often that is
-right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
+the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the
+question count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often
+that is right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
 ("before", "at first", "used to", "which attempt failed?") is left as it is.
 """
 

@@ -12,9 +12,9 @@ have in common tells nothing (ruling 16), nor does a date: the cosines are those
 are no shared words. Above −0.75 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is
 a word's IDF over the being's memories, in [0, 1] (`word_rarities_from_idf`). Two of one wording (the phone of one and
 of another) are both true as often as not: above `MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING` a pair is proposed only if
-it differs in one place, in a number, a day, a negation or an opposite; beside such a neighbour, a new one that tells of no
-change is proposed to supersede nothing that is less near (ADR 87). The weights are those of a logistic regression (ADR 38),
-rounded.
+it differs in one place, in a number, a day, a negation or an opposite; beside such a neighbour, a new one that tells of
+no change is proposed to supersede nothing that is less near (ADR 87). The weights are those of a logistic regression
+(ADR 38), rounded.
 """
 
 from __future__ import annotations
