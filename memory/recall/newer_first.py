@@ -24,6 +24,7 @@ from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
     asks_for_past,
+    asks_for_what_was_before,
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
     scores_with_passages_before_summaries,
@@ -67,7 +68,8 @@ async def put_newer_versions_before_older(
     day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
     What speaks of another thing than the question names is not put first. A passage comes before its summary."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
-    if not best or (not is_of_past and asks_for_past(analyse_query(question))):
+    asks_past = not is_of_past and asks_for_past(analyse_query(question))
+    if not best or (asks_past and not asks_for_what_was_before(analyse_query(question))):
         return NewerFirstRanking(scores)
     links = await ledger.possible_newer_version_pairs(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
@@ -81,6 +83,10 @@ async def put_newer_versions_before_older(
     rarities = await rarities_of_rarest_shared_words(index, scope, pairs)
     matches = {id_: match_of_memory_to_question(memory, pool, scores) for id_, memory in memories.items()}
     asked = StatementForComparison(question)
+    if asks_past:
+        versions = compare_pairs(asked, matches, pairs, rarities).newer_versions
+        named = [pair for pair in versions if _question_names_only_newer(asked, matches, pair)]
+        return NewerFirstRanking(_scores_with_what_was_before_first(scores, named), memories)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
@@ -139,6 +145,25 @@ def _question_names_only_newer(
 ) -> bool:
     statements = (matches[id_].statement for id_ in pair.ids)
     return bool(question_words_only_in_first(asked, *statements))
+
+
+def _scores_with_what_was_before_first(
+    scores: Mapping[MemoryId, float], named: Sequence[NewerAndOlderMemory]
+) -> dict[MemoryId, float]:
+    """`scores`, best first: right before each newer version that the question names stands the latest that it took the
+    place of, with its score. `named`: the pairs of these."""
+    before: dict[MemoryId, Memory] = {}
+    for pair in named:
+        latest = before.get(pair.newer.id)
+        if pair.older.id in scores and (
+            latest is None or start_of_truth_or_telling(latest) < start_of_truth_or_telling(pair.older)
+        ):
+            before[pair.newer.id] = pair.older
+    ordered: dict[MemoryId, float] = {}
+    for id_, score in scores.items():
+        for one in (before[id_].id, id_) if id_ in before else (id_,):
+            ordered.setdefault(one, score)
+    return ordered
 
 
 def _scores_with_others_placed_behind(

@@ -55,6 +55,11 @@ def asks_for_past(query: AnalysedText) -> bool:
     return query.matches_lexicon_pattern("asks_past")
 
 
+def asks_for_what_was_before(query: AnalysedText) -> bool:
+    """It asks what was before something: "before Split", "vor dem Umbau"."""
+    return query.matches_lexicon_pattern("asks_before")
+
+
 def is_answered_only_by_older_statement(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
