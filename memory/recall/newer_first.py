@@ -25,15 +25,21 @@ from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
     asks_for_past,
     asks_for_what_was_before,
+    asks_for_what_was_first,
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
     scores_with_passages_before_summaries,
+    tells_what_was_first,
 )
-from madeleine.memory.rules.storing.statements import StatementForComparison
+from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
 from madeleine.memory.rules.storing.supersession import tells_change_without_superseded_memory
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
+
+
+MIN_SCORE_SHARE_OF_FIRST_VERSION = 0.8
+"""Of the newer version's score, from which an older one is nearly as relevant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +70,15 @@ async def put_newer_versions_before_older(
     best, too, or was proposed to supersede it. What was proposed, does not match, and probably tells of another thing
     stands right behind it.
 
-    A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time). Until its
+    A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time): but what
+    was before something, or first, stands before what took its place (ADR 88). Until its
     day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
     What speaks of another thing than the question names is not put first. A passage comes before its summary."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
-    asks_past = not is_of_past and asks_for_past(analyse_query(question))
-    if not best or (asks_past and not asks_for_what_was_before(analyse_query(question))):
+    query = analyse_query(question)
+    asks_past = not is_of_past and asks_for_past(query)
+    asks_before, asks_first = asks_for_what_was_before(query), asks_for_what_was_first(query)
+    if not best or (asks_past and not (asks_before or asks_first)):
         return NewerFirstRanking(scores)
     links = await ledger.possible_newer_version_pairs(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
@@ -85,8 +94,12 @@ async def put_newer_versions_before_older(
     asked = StatementForComparison(question)
     if asks_past:
         versions = compare_pairs(asked, matches, pairs, rarities).newer_versions
-        named = [pair for pair in versions if _question_names_only_newer(asked, matches, pair)]
-        return NewerFirstRanking(_scores_with_what_was_before_first(scores, named), memories)
+        if asks_before:
+            versions = [pair for pair in versions if _question_names_only_newer(asked, matches, pair)]
+        else:
+            versions = [pair for pair in versions if _may_be_first_version(pair, scores)]
+        ordered = _scores_with_older_versions_first(scores, versions, earliest=asks_first and not asks_before)
+        return NewerFirstRanking(ordered, memories)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
@@ -147,22 +160,30 @@ def _question_names_only_newer(
     return bool(question_words_only_in_first(asked, *statements))
 
 
-def _scores_with_what_was_before_first(
-    scores: Mapping[MemoryId, float], named: Sequence[NewerAndOlderMemory]
+def _may_be_first_version(pair: NewerAndOlderMemory, scores: Mapping[MemoryId, float]) -> bool:
+    """Whether the older one is nearly as relevant (ruling 24), and the newer one does not say itself that it is the
+    first ("In the first session …")."""
+    newer, older = (scores.get(id_, 0.0) for id_ in pair.ids)
+    return older >= MIN_SCORE_SHARE_OF_FIRST_VERSION * newer and not tells_what_was_first(
+        cached_statement_for_comparison(pair.newer.scene.action)
+    )
+
+
+def _scores_with_older_versions_first(
+    scores: Mapping[MemoryId, float], versions: Sequence[NewerAndOlderMemory], *, earliest: bool
 ) -> dict[MemoryId, float]:
-    """`scores`, best first: right before each newer version that the question names stands the latest that it took the
-    place of, with its score. `named`: the pairs of these."""
-    before: dict[MemoryId, Memory] = {}
-    for pair in named:
-        latest = before.get(pair.newer.id)
-        if pair.older.id in scores and (
-            latest is None or start_of_truth_or_telling(latest) < start_of_truth_or_telling(pair.older)
-        ):
-            before[pair.newer.id] = pair.older
+    """`scores`, best first: right before each newer version stands the latest that it took the place of, or the
+    `earliest`, with its score. `versions`: the pairs of these."""
+    olders: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
+    for pair in versions:
+        if pair.older.id in scores:
+            olders[pair.newer.id].append(pair.older)
+    choose = min if earliest else max
     ordered: dict[MemoryId, float] = {}
     for id_, score in scores.items():
-        for one in (before[id_].id, id_) if id_ in before else (id_,):
-            ordered.setdefault(one, score)
+        if id_ in olders:
+            ordered.setdefault(choose(olders[id_], key=start_of_truth_or_telling).id, score)
+        ordered.setdefault(id_, score)
     return ordered
 
 

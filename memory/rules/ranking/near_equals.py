@@ -56,8 +56,17 @@ def asks_for_past(query: AnalysedText) -> bool:
 
 
 def asks_for_what_was_before(query: AnalysedText) -> bool:
-    """It asks what was before something: "before Split", "vor dem Umbau"."""
+    """It asks what was before something: "Where did Ivo live before Split?", not "What do we do before a release?"."""
     return query.matches_lexicon_pattern("asks_before")
+
+
+def asks_for_what_was_first(query: AnalysedText) -> bool:
+    """It asks what was in the beginning: "What was the original deadline?", not "Who is the first-aider?"."""
+    return query.matches_lexicon_pattern("asks_first")
+
+
+def tells_what_was_first(statement: StatementForComparison) -> bool:
+    return statement.analysed_text.matches_lexicon_pattern("tells_first")
 
 
 def is_answered_only_by_older_statement(

@@ -150,6 +150,16 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
 
 
+async def test_what_was_before_or_first_stands_before_what_took_its_place(home: Home) -> None:
+    """ADR 88."""
+    yarn = "builds of storefront-web moved from pnpm to yarn"
+    for text in (NPM, PNPM, yarn):
+        await home.store(text)
+    assert (await home.recalled("what did builds of storefront-web use before yarn"))[0] == PNPM
+    assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
+    assert (await home.recalled("builds of storefront-web use"))[0] == yarn
+
+
 @pytest.mark.parametrize(("session", "actors"), [("", ("Ann",)), ("talk", ()), ("talk", ("Ann",))])
 async def test_turns_of_conversations_are_not_compared_unless_proposals_join_them(
     home: Home, session: str, actors: tuple[str, ...]

@@ -8,6 +8,8 @@ from madeleine.memory.rules.ranking.near_equals import (
     MemoryPairRelationFlags,
     are_short_statements_without_questions,
     asks_for_past,
+    asks_for_what_was_before,
+    asks_for_what_was_first,
     is_answered_only_by_older_statement,
     newer_replaces_older_score,
     question_mentions_only_older_statement,
@@ -225,6 +227,30 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:
     assert asks_for_past(AnalysedText(question)) is past
+
+
+@for_each_row(
+    ("question", "before", "first"),
+    [
+        ("Where did Ivo live before Split?", True, False),
+        ("What is to be done before a release?", False, False),
+        ("Où habitait Ada avant Lyon ?", True, False),
+        ("Wer war vor Mira Release-Managerin?", True, False),
+        ("What was the original deadline?", False, True),
+        ("Who was our first customer?", False, True),
+        ("Who is the first-aider?", False, False),
+        ("Who looks at error reports first?", False, False),
+        ("Worauf war Iltis ursprünglich aufgesetzt?", False, True),
+        ("最初の締め切りはいつでしたか?", False, True),
+    ],
+)
+def test_what_was_before_and_what_was_first_are_asked_for_in_the_past(
+    question: str, *, before: bool, first: bool
+) -> None:
+    """ADR 88."""
+    query = AnalysedText(question)
+    assert (asks_for_what_was_before(query), asks_for_what_was_first(query)) == (before, first)
+    assert asks_for_past(query) or not (before or first)
 
 
 @for_each_row(
