@@ -29,6 +29,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
     scores_with_passages_before_summaries,
+    tells_what_was_before,
     tells_what_was_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
@@ -77,7 +78,8 @@ async def put_newer_versions_before_older(
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     query = analyse_query(question)
     asks_past = not is_of_past and asks_for_past(query)
-    asks_before, asks_first = asks_for_what_was_before(query), asks_for_what_was_first(query)
+    asks_before = asks_past and asks_for_what_was_before(query)
+    asks_first = asks_past and not asks_before and asks_for_what_was_first(query)
     if not best or (asks_past and not (asks_before or asks_first)):
         return NewerFirstRanking(scores)
     links = await ledger.possible_newer_version_pairs(scope, best)
@@ -93,13 +95,14 @@ async def put_newer_versions_before_older(
     matches = {id_: match_of_memory_to_question(memory, pool, scores) for id_, memory in memories.items()}
     asked = StatementForComparison(question)
     if asks_past:
-        versions = compare_pairs(asked, matches, pairs, rarities).newer_versions
-        if asks_before:
-            versions = [pair for pair in versions if _question_names_only_newer(asked, matches, pair)]
-        else:
-            versions = [pair for pair in versions if _may_be_first_version(pair, scores)]
-        ordered = _scores_with_older_versions_first(scores, versions, earliest=asks_first and not asks_before)
-        return NewerFirstRanking(ordered, memories)
+        compared = compare_pairs(asked, matches, pairs, rarities)
+        versions = [
+            pair
+            for pair in compared.newer_versions
+            if pair.ids not in compared.unrelated
+            if (_may_be_first_version(pair, scores) if asks_first else _is_named_as_later(asked, matches, pair))
+        ]
+        return NewerFirstRanking(_scores_with_older_versions_first(scores, versions, earliest=asks_first), memories)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
@@ -160,6 +163,15 @@ def _question_names_only_newer(
     return bool(question_words_only_in_first(asked, *statements))
 
 
+def _is_named_as_later(
+    asked: StatementForComparison, matches: Mapping[MemoryId, MemoryMatchToQuestion], pair: NewerAndOlderMemory
+) -> bool:
+    """Whether the question has a word of the newer one alone ("before Split"), which is not behind a "before" there."""
+    return _question_names_only_newer(asked, matches, pair) and not tells_what_was_before(
+        matches[pair.newer.id].statement
+    )
+
+
 def _may_be_first_version(pair: NewerAndOlderMemory, scores: Mapping[MemoryId, float]) -> bool:
     """Whether the older one is nearly as relevant (ruling 24), and the newer one does not say itself that it is the
     first ("In the first session …")."""
@@ -182,7 +194,8 @@ def _scores_with_older_versions_first(
     ordered: dict[MemoryId, float] = {}
     for id_, score in scores.items():
         if id_ in olders:
-            ordered.setdefault(choose(olders[id_], key=start_of_truth_or_telling).id, score)
+            older = choose(olders[id_], key=lambda one: (start_of_truth_or_telling(one), one.number))
+            ordered.setdefault(older.id, score)
         ordered.setdefault(id_, score)
     return ordered
 

@@ -160,6 +160,17 @@ async def test_what_was_before_or_first_stands_before_what_took_its_place(home: 
     assert (await home.recalled("builds of storefront-web use"))[0] == yarn
 
 
+async def test_what_says_itself_that_it_was_before_something_is_what_is_asked_for(home: Home) -> None:
+    """ADR 88."""
+    told = [
+        "the budget of storefront-web is 5000 euro",
+        "the budget of storefront-web is 8000 euro now, before the audit",
+    ]
+    for text in told:
+        await home.store(text)
+    assert (await home.recalled("what was the budget of storefront-web before the audit"))[0] == told[1]
+
+
 @pytest.mark.parametrize(("session", "actors"), [("", ("Ann",)), ("talk", ()), ("talk", ("Ann",))])
 async def test_turns_of_conversations_are_not_compared_unless_proposals_join_them(
     home: Home, session: str, actors: tuple[str, ...]

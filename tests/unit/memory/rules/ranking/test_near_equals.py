@@ -242,6 +242,14 @@ def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: boo
         ("Who looks at error reports first?", False, False),
         ("Worauf war Iltis ursprünglich aufgesetzt?", False, True),
         ("最初の締め切りはいつでしたか?", False, True),
+        ("Dove viveva Ivo prima di Split?", True, False),
+        ("Где жил Иво до Сплита?", True, False),
+        ("会議の前に何をしますか?", False, False),
+        ("发布之前要做什么?", False, False),
+        ("Wat was het wachtwoord voor de wifi?", False, False),
+        ("До скольки был открыт магазин?", False, False),
+        ("Quale era la prima data di consegna?", False, True),
+        ("What was his first name?", False, False),
     ],
 )
 def test_what_was_before_and_what_was_first_are_asked_for_in_the_past(
