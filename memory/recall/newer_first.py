@@ -94,8 +94,8 @@ async def put_newer_versions_before_older(
     rarities = await rarities_of_rarest_shared_words(index, scope, pairs)
     matches = {id_: match_of_memory_to_question(memory, pool, scores) for id_, memory in memories.items()}
     asked = StatementForComparison(question)
+    compared = compare_pairs(asked, matches, pairs, rarities)
     if asks_past:
-        compared = compare_pairs(asked, matches, pairs, rarities)
         versions = [
             pair
             for pair in compared.newer_versions
@@ -106,7 +106,6 @@ async def put_newer_versions_before_older(
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
-    compared = compare_pairs(asked, matches, pairs, rarities)
     behind: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
     for pair in compared.newer_versions:
         if not future_start_of_replacement(pair.older, pair.newer, now):
