@@ -108,8 +108,13 @@ class SupersessionCandidateSearch:
         best = None
         tells_of_change = new.states_change or new.states_correction
         best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE
-        if not tells_of_change:  # one of a series is no change of what lies farther than the rest of the series
-            series = [cosine for other, cosine in nearest if other.truth == "current" and _are_of_series(memory, other)]
+        if candidates and not tells_of_change:  # one of a series changes nothing that lies farther than its fellows
+            series = [
+                cosine
+                for other, cosine in nearest
+                if other.truth == "current"
+                and are_of_one_wording(new, cached_statement_for_comparison(other.scene.action))
+            ]
             candidates = [candidate for candidate in candidates if candidate[1] > max(series, default=0.0)]
         candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
@@ -143,10 +148,6 @@ class SupersessionCandidateSearch:
             )
             for statement, is_indexed in zip(statements, indexed, strict=True)
         ]
-
-
-def _are_of_series(memory: Memory, other: Memory) -> bool:
-    return are_of_one_wording(*(cached_statement_for_comparison(one.scene.action) for one in (memory, other)))
 
 
 def _resemblances_by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:

@@ -1,4 +1,4 @@
-"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 52, 87)."""
+"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 52, 87, 88)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from madeleine.memory.rules.dynamics.future_dates import future_start_of_replace
 from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
+    MIN_SCORE_SHARE_OF_NEAR_EQUAL,
     MemoryMatchToQuestion,
     asks_for_past,
     asks_for_what_was_before,
@@ -37,10 +38,6 @@ from madeleine.memory.rules.storing.supersession import tells_change_without_sup
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
-
-
-MIN_SCORE_SHARE_OF_FIRST_VERSION = 0.8
-"""Of the newer version's score, from which an older one is nearly as relevant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,12 @@ async def put_newer_versions_before_older(
     best, too, or was proposed to supersede it. What was proposed, does not match, and probably tells of another thing
     stands right behind it.
 
-    A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time): but what
-    was before something, or first, stands before what took its place (ADR 88). Until its
-    day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
-    What speaks of another thing than the question names is not put first. A passage comes before its summary."""
+    In a question for the past, what was before something, or first, stands before what took its place (ADR 88), and all
+    else is left as it is. One that names its time (`is_of_past`, and `now` is that time) is treated like any other.
+
+    Until its day a plan comes behind what is true until then, and brings it, unless the question names what it alone
+    tells of. What speaks of another thing than the question names is not put first. A passage comes before its summary.
+    """
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     query = analyse_query(question)
     asks_past = not is_of_past and asks_for_past(query)
@@ -165,7 +164,8 @@ def _question_names_only_newer(
 def _is_named_as_later(
     asked: StatementForComparison, matches: Mapping[MemoryId, MemoryMatchToQuestion], pair: NewerAndOlderMemory
 ) -> bool:
-    """Whether the question has a word of the newer one alone ("before Split"), which is not behind a "before" there."""
+    """Whether the question has a word of the newer one alone ("before Split"), and the newer one does not itself say
+    "before" ("approved before the audit")."""
     return _question_names_only_newer(asked, matches, pair) and not tells_what_was_before(
         matches[pair.newer.id].statement
     )
@@ -175,7 +175,7 @@ def _may_be_first_version(pair: NewerAndOlderMemory, scores: Mapping[MemoryId, f
     """Whether the older one is nearly as relevant (ruling 24), and the newer one does not say itself that it is the
     first ("In the first session …")."""
     newer, older = (scores.get(id_, 0.0) for id_ in pair.ids)
-    return older >= MIN_SCORE_SHARE_OF_FIRST_VERSION * newer and not tells_what_was_first(
+    return older >= MIN_SCORE_SHARE_OF_NEAR_EQUAL * newer and not tells_what_was_first(
         cached_statement_for_comparison(pair.newer.scene.action)
     )
 

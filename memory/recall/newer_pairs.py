@@ -1,4 +1,5 @@
-"""Pairs of memories of which the later told may tell what became of the earlier, compared by a question (ruling 24)."""
+"""Pairs of a newer and an older memory, compared for a question: does the newer one tell what became of the older one
+(ruling 24)?"""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
@@ -27,13 +29,10 @@ from madeleine.memory.rules.storing.statements import (
     shared_stems,
     tells_of_other_thing_in_one_wording,
 )
-from madeleine.memory.rules.storing.supersession import (
-    idf_from_memory_count,
-    word_rarities_from_idf,
-)
+from madeleine.memory.rules.storing.supersession import idf_from_memory_count, word_rarities_from_idf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewerAndOlderMemory:
     newer: Memory
     older: Memory
@@ -48,7 +47,7 @@ class NewerAndOlderMemory:
         """Whoever stored it said that it would take the place of the older one from a day that has come."""
         return self.link.is_proposed and self.newer.valid_from is not None
 
-    @property
+    @cached_property
     def shared_words_by_stem(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
         new, old = (cached_statement_for_comparison(one.scene.action) for one in (self.newer, self.older))
@@ -88,18 +87,18 @@ def compare_pairs(
         is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)
         if is_answered_by_older and not pair.link.is_proposed and question_mentions_only_older_statement(asked, *texts):
             unrelated.add(pair.ids)
-        score = newer_replaces_older_score(
-            newer,
-            older,
-            pair.link,
-            rarest_shared_word=rarest,
-            is_answered_only_by_older=is_answered_by_older,
-            is_read=is_read,
-        )
-        matches_less = newer.rank < older.rank and not pair.link.is_proposed
         if pair.is_declared_supersession:
             is_newer_version = not is_answered_by_older
         else:
+            score = newer_replaces_older_score(
+                newer,
+                older,
+                pair.link,
+                rarest_shared_word=rarest,
+                is_answered_only_by_older=is_answered_by_older,
+                is_read=is_read,
+            )
+            matches_less = newer.strength < older.strength and not pair.link.is_proposed
             is_newer_version = score > 0 and not (matches_less and tells_of_other_thing_in_one_wording(*texts))
         if is_newer_version:
             newer_versions.append(pair)

@@ -14,7 +14,7 @@ Without a cosine (it was not found by itself) the newer one has 3.1 in place of 
 the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the
 question count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often
 that is right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
-("before", "at first", "used to", "which attempt failed?") is left as it is.
+("used to", "which attempt failed?") is left as it is, unless it asks what was before something, or first (ADR 88).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
 
-MIN_SCORE_SHARE_OF_PASSAGE = 0.8
-"""Of its summary's score, from which a passage is nearly as relevant (ruling 24)."""
+MIN_SCORE_SHARE_OF_NEAR_EQUAL = 0.8
+"""Of the score of another match, from which one is nearly as relevant (ruling 24)."""
 MIN_COMMON_BEGINNING_LETTERS = 4
 """Of two names of one root, and more than half of the shorter one: "Norway", "Norwegian"."""
 
@@ -106,8 +106,8 @@ class MemoryMatchToQuestion:
     score: float = 0.0
 
     @property
-    def rank(self) -> tuple[float, float]:
-        """The greater, the better it matches."""
+    def strength(self) -> tuple[float, float]:
+        """The greater, the better it matches: by its score, of equals by its cosine."""
         return self.score, self.cosine
 
 
@@ -224,6 +224,6 @@ def scores_with_passages_before_summaries(
     for summary, its_passages in passages.items():
         place = ids.index(summary)
         best = next((at for at, id_ in enumerate(ids) if id_ in its_passages), place)
-        if best > place and values[best] >= MIN_SCORE_SHARE_OF_PASSAGE * values[place]:
+        if best > place and values[best] >= MIN_SCORE_SHARE_OF_NEAR_EQUAL * values[place]:
             ids[place], ids[best] = ids[best], ids[place]
     return dict(zip(ids, values, strict=True))

@@ -166,7 +166,8 @@ def share_of_same_wording(new: StatementForComparison, old: StatementForComparis
 
 
 def are_of_one_wording(new: StatementForComparison, old: StatementForComparison) -> bool:
-    """As of the phone of one and of another: both are true as often as not."""
+    """Whether so many words stand in the same order that both are true as often as not: the phone of one, and of
+    another."""
     return share_of_same_wording(new, old) > MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
 
 
@@ -248,7 +249,7 @@ def tells_of_other_thing_in_one_wording(new: StatementForComparison, old: Statem
 
 
 def _stems_of_subject(statement: StatementForComparison) -> Set[str]:
-    """Of its content words but values."""
+    """The stems of its content words, but for values."""
     values = frozenset(statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
     return {
         stem for stem, word in statement.content_words_by_stem.items() if not word[0].isdigit() and word not in values

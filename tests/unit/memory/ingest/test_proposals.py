@@ -19,7 +19,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
-from tests.doubles import ADA, NOW, Clock, WordEmbedder, a_memory
+from tests.doubles import ADA, NOW, Clock, FakeWordStatistics, WordEmbedder, a_memory
 
 OTHERS = [f"animal{n} sleeps beside tree{n} in yard{n}" for n in range(60)]
 NPM = "storefront-web uses npm for builds"
@@ -79,11 +79,6 @@ async def test_what_comes_again_with_another_value_each_time_is_a_series_and_not
     assert [one.may_supersede is not None for one in told] == [False, True, False, False]
 
 
-class EqualIdf:
-    async def idf(self, _scope: Scope, words: Sequence[str]) -> list[float]:
-        return [8.0 if word == NONSENSE_WORD_FOR_MAX_IDF else 6.0 for word in words]
-
-
 @pytest.mark.parametrize(
     ("new", "is_proposed"),
     [("My brother's number: 07700 900648.", False), ("Call me on 07700 900648 from now on, my number.", True)],
@@ -96,7 +91,9 @@ async def test_the_latest_of_a_series_changes_nothing_that_lies_farther(new: str
     )
     strangers = [(a_memory(f"animal{n} sleeps"), 0.3) for n in range(3)]
     near = [(wifes, 0.85), (mine, 0.8), *strangers]
-    found = await SupersessionCandidateSearch(EqualIdf())(ADA, a_memory(new), near)
+    found = await SupersessionCandidateSearch(FakeWordStatistics({NONSENSE_WORD_FOR_MAX_IDF: 8.0}))(
+        ADA, a_memory(new), near
+    )
     assert (found is not None and found.memory is mine) is is_proposed
 
 
