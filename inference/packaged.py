@@ -35,7 +35,8 @@ class Int8EmbeddingEngine:
     """The default model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
 
     def __init__(self, session: InferenceSession, tokenizer: Tokenizer) -> None:
-        """`tokenizer` cuts off what the model does not read."""
+        """`tokenizer`: without truncation, so that it counts the tokens of long texts, too; a second one would take
+        10 MB."""
         self.session = session
         self.tokenizer = tokenizer
 
@@ -43,8 +44,10 @@ class Int8EmbeddingEngine:
         """float32, (n, 384), unit rows."""
         vectors = np.empty((len(texts), PACKAGED_MODEL_DIMENSION), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            ids = np.array([self.tokenizer.encode(text).ids], np.int64)
-            row[:] = self.session.run(None, {"ids": ids})[0][0]
+            ids = self.tokenizer.encode(text).ids
+            if len(ids) > MAX_INT8_MODEL_TOKENS:
+                ids = [*ids[: MAX_INT8_MODEL_TOKENS - 1], ids[-1]]  # the last one closes a text
+            row[:] = self.session.run(None, {"ids": np.array([ids], np.int64)})[0][0]
         return vectors
 
 
@@ -67,7 +70,7 @@ def load_int8_embedding_engine() -> Int8EmbeddingEngine:
     from tokenizers import Tokenizer
 
     try:
-        model = read_or_rebuild_packaged_model_file(INT8_MODEL_FILE)
+        read_or_rebuild_packaged_model_file(INT8_MODEL_FILE)
         tokenizer = Tokenizer.from_buffer(read_or_rebuild_packaged_model_file(TOKENIZER_FILE))
     except DamagedModelFile as error:
         raise EmbeddingUnavailable(PACKAGED_MODEL_NAME, f"{error}; {REINSTALL_REMEDY}") from error
@@ -76,10 +79,11 @@ def load_int8_embedding_engine() -> Int8EmbeddingEngine:
             PACKAGED_MODEL_NAME, f"its files cannot be had ({error}); {REINSTALL_REMEDY}"
         ) from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_INT8_MODEL_TOKENS)
+    tokenizer.no_truncation()
     options = onnx_session_options()
     options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
-    return Int8EmbeddingEngine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
+    file = str(int8_model.PACKAGED_MODEL_FOLDER / INT8_MODEL_FILE)  # of its bytes a session keeps a copy of 23 MB
+    return Int8EmbeddingEngine(InferenceSession(file, options, providers=["CPUExecutionProvider"]), tokenizer)
 
 
 # --- fp32 ---------------------------------------------------------------------------------------------------------

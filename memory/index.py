@@ -180,9 +180,8 @@ class IndexForStoringMemories(Protocol):
 class RecallIndex(WordIdfSource, Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
-        """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector. `recurring`: the
-        same vector comes with other queries too, so that an index may remember."""
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector."""
 
 
 class Index(IndexForStoringMemories, RecallIndex, Protocol):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from madeleine.memory.embedding import Embedder, VectorByContentHash
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
-from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import superseding_memory_and_start_date
 from madeleine.memory.rules.dynamics.truth import (
     require_current_memory,
@@ -44,9 +44,9 @@ async def find_earlier_similar_memories(
     plan: StorePlan,
     *,
     supersedes: MemoryId | None,
-    sharing_words: Sequence[MemoryId] | None = None,
+    sharing_words: Sequence[Memory] | None = None,
 ) -> EarlierSimilarMemories:
-    """`supersedes`: no candidate. `sharing_words`: those that `living_ids_sharing_most_words` found, if they are
+    """`supersedes`: no candidate. `sharing_words`: those that `living_memories_sharing_most_words` found, if they are
     known."""
     near = [
         pair
@@ -69,12 +69,15 @@ def _can_be_repeated_by_new_memory(new: Memory, other: Memory) -> bool:
     return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
 
-async def living_ids_sharing_most_words(index: IndexForStoringMemories, scope: Scope, memory: Memory) -> list[MemoryId]:
+async def living_memories_sharing_most_words(
+    ledger: StoreScenesLedger, index: IndexForStoringMemories, scope: Scope, memory: Memory
+) -> list[Memory]:
     """Living memories that share the most words with the new one. Raises `IndexUnavailable`."""
     words = memory.scene.action
-    return await index.living_ids_sharing_most_words(
+    ids = await index.living_ids_sharing_most_words(
         scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES
     )
+    return await ledger.memories_with_ids(scope, ids) if ids else []
 
 
 async def _similar_memories_with_cosines(
@@ -82,21 +85,25 @@ async def _similar_memories_with_cosines(
     index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
-    sharing_words: Sequence[MemoryId] | None,
+    sharing_words: Sequence[Memory] | None,
 ) -> list[tuple[Memory, float]]:
     same_text = await ledger.ids_with_content_hash(scope, point.memory.content_hash)
+    known: dict[MemoryId, Memory] = {}
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
         if sharing_words is None:
-            sharing_words = await living_ids_sharing_most_words(index, scope, point.memory)
-        near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
+            sharing_words = await living_memories_sharing_most_words(ledger, index, scope, point.memory)
+        known = {memory.id: memory for memory in sharing_words}
+        near = dict.fromkeys(known, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    return [(other, near[other.id]) for other in await ledger.memories_with_ids(scope, list(near))] if near else []
+    if unread := [id_ for id_ in near if id_ not in known]:
+        known |= {memory.id: memory for memory in await ledger.memories_with_ids(scope, unread)}
+    return [(known[id_], cosine) for id_, cosine in near.items() if id_ in known]
 
 
 async def prepare_new_version(
@@ -167,33 +174,35 @@ def start_of_truth_before_supersession(memory: Memory) -> datetime:
     return begin if was_superseded_after(memory, begin) else (memory.valid_until or begin) - timedelta(microseconds=1)
 
 
-async def load_vectors_by_content_hash(
+async def load_vectors_by_memory_id(
     ledger: StoreScenesLedger, embedder: Embedder, memories: Sequence[Memory], plan: StorePlan
-) -> VectorByContentHash:
-    """Of stored memories, and of those that the call stores."""
+) -> dict[MemoryId, Vector]:
+    """Of those of the memories, stored ones or of the same call, that have one."""
     vectors = plan.vectors()
-    missing = {memory.content_hash for memory in memories} - vectors.keys()
-    return vectors | (await ledger.cached_vectors_by_hash(embedder.model_name, sorted(missing)) if missing else {})
+    hashes = {memory.id: memory.content_hash for memory in memories}
+    if missing := {*hashes.values()} - vectors.keys():
+        vectors |= await ledger.cached_vectors_by_hash(embedder.model_name, sorted(missing))
+    return {id_: vectors[hash_] for id_, hash_ in hashes.items() if hash_ in vectors}
 
 
 def with_cosines_to_vector(
-    near: Sequence[tuple[Memory, float]], vector: Vector, vectors: Mapping[ContentHash, Vector]
+    near: Sequence[tuple[Memory, float]], vector: Vector, vectors: Mapping[MemoryId, Vector]
 ) -> list[tuple[Memory, float]]:
     """The same memories, with the cosines of their `vectors` to this one; 0 for a memory without a vector."""
-    rows = ((other, vectors.get(other.content_hash)) for other, _ in near)
+    rows = ((other, vectors.get(other.id)) for other, _ in near)
     return [(other, 0.0 if row is None else float(row @ vector)) for other, row in rows]
 
 
 def id_of_most_similar_memory(
     point: IndexPoint,
     known: Sequence[Memory],
-    vectors: Mapping[ContentHash, Vector],
+    vectors: Mapping[MemoryId, Vector],
     space: VectorSpace,
     *,
     resembling: float,
 ) -> MemoryId | None:
     """The one of `known` that resembles the new one most, if it does so enough."""
-    cosines = space.cosines_where_texts_are_legible(point.vector, [vectors.get(other.content_hash) for other in known])
+    cosines = space.cosines_where_texts_are_legible(point.vector, [vectors.get(other.id) for other in known])
     texts = [other.scene.action for other in known]
     best = index_of_most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

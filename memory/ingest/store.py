@@ -20,7 +20,7 @@ from madeleine.memory.ingest.earlier_memories import (
     find_earlier_similar_memories,
     find_superseded_memory_with_same_text,
     id_of_most_similar_memory,
-    load_vectors_by_content_hash,
+    load_vectors_by_memory_id,
     prepare_new_version,
     start_of_truth_before_supersession,
     with_cosines_to_vector,
@@ -33,7 +33,7 @@ from madeleine.memory.ingest.index_keeper import (
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
-from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemoryIds, StoreScenesPrefetcher
+from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemories, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope, Vector, content_hash, embedded_text
@@ -159,7 +159,7 @@ class StoreScenes:
         drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
-        readings: PrefetchedWordSharingMemoryIds,
+        readings: PrefetchedWordSharingMemories,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
@@ -234,7 +234,7 @@ class StoreScenes:
         self,
         scope: Scope,
         drafts: Sequence[SceneDraft],
-        sharing_words: Sequence[Sequence[MemoryId]],
+        sharing_words: Sequence[Sequence[Memory]],
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
@@ -330,7 +330,7 @@ class StoreScenes:
         is_readable, near = draft.point.vector is not None, earlier.near
         undated_vector = draft.undated_vector if is_readable else None
         compared = [*others, *(other for other, _ in near if undated_vector is not None)] if is_readable else []
-        vectors = await load_vectors_by_content_hash(self.ledger, self.embedder, compared, plan)
+        vectors = await load_vectors_by_memory_id(self.ledger, self.embedder, compared, plan)
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)

@@ -92,7 +92,7 @@ class CandidateMatcher:
         mean = space.mean_of_nearest_language(vector)
         if mean is None:
             return lambda cosines, _: space.calibrated_cosines(cosines)
-        to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
+        to_mean = await self.index.cosines(pool.ids, mean)
         return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
 
     async def _similarities_to_situation(
@@ -129,7 +129,7 @@ class CandidateMatcher:
         alike = likeness.values_without_penalty
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
-        products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
+        products = [await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in space.means]
         return bool(products) and space.are_all_in_other_language(vector, np.stack(products, axis=1))
 
     async def _cosines_to_query_without_unknown_words(

@@ -63,8 +63,6 @@ dozens of memories a little: of 136 memories 24 lie beyond the limit (mean of 11
 NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
-EMBEDDING_HEAD_START_SECONDS = 0.001
-"""For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +279,7 @@ class RecallMemories:
         )
         embedding = asyncio.create_task(try_to_embed_query(self.embedder, query.text))
         try:
-            # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
-            await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
+            await asyncio.sleep(0)  # the model begins before the index is asked
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_from_embedding_task, embedding))
             vector, reason = await embedding
         finally:

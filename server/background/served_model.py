@@ -148,8 +148,8 @@ class SwitchableIndex:
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         return await self._pick().index.candidates(scope, query, vector)
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
-        return await self._pick().index.cosines(ids, vector, recurring=recurring)
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        return await self._pick().index.cosines(ids, vector)
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         return await self._pick().index.idf(scope, words)

@@ -71,6 +71,8 @@ class _CachedIdfStatistics:
 class EmbeddedQdrantIndex(HybridIndex):
     """`memory.index.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
+    _HOLDS_VECTORS_OF_HITS = True
+
     def __init__(self, directory: Path, fingerprint: IndexFingerprint, generation: str, shard: qe.EdgeShard) -> None:
         self._directory = directory
         self._fingerprint = fingerprint
@@ -223,8 +225,8 @@ class EmbeddedQdrantIndex(HybridIndex):
             for id_, point, content in zip(ids, points, contents, strict=True)
         ]
 
-    def _cached_cosines_by_memory_id(self, vector: Vector) -> dict[str, float]:
-        return self._contents.cached_cosine_by_memory_id(vector.tobytes())
+    def _cosines_of_cached_points(self, keys: Sequence[int], vector: Vector) -> dict[int, float]:
+        return self._contents.cosines_of_cached_points(keys, vector)
 
     def _point_id_of_memory(self, id_: MemoryId) -> UUID:
         return self._contents.point_id_of_memory(id_)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import RankingFeatures
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, Vector
 from madeleine.storage.qdrant import schema
 
 MAX_CACHED_INDEX_POINTS = 10_000
-"""1 KB each, and 0.4 KB for each piece of its text."""
+"""1 KB each, 1.5 KB for its vector, and 0.4 KB for each piece of its text."""
 
 TermIdAndWeightBitsArray = NDArray[np.uint32]
 """(2, terms): term ids, and the bits of their float32 weights; one array, which takes less memory than two."""
@@ -30,17 +30,21 @@ class IndexPointContent:
     term_weights: TermIdAndWeightBitsArray
     pieces: NDArray[np.int8]
     """(pieces, dim), in whatever length."""
+    vector: Vector | None = None
+    """Of the whole text, of unit length; None without one, or if the engine was not asked for it."""
 
 
 def index_point_content_from_engine_point(id: UUID, point: Any) -> IndexPointContent:
     """`point`: a point of either engine, with the features of its payload and its sparse vector."""
-    sparse_vector = point.vector.get(schema.BM25_VECTOR_NAME) if isinstance(point.vector, dict) else None
+    vectors = named if isinstance(named := point.vector, dict) else {}
+    sparse_vector, dense = vectors.get(schema.BM25_VECTOR_NAME), vectors.get(schema.DENSE_VECTOR_NAME)
     # Each property is read once, as Edge copies the list at each reading.
     indices, values = ([], []) if sparse_vector is None else (sparse_vector.indices, sparse_vector.values)
     term_weights = np.array([indices, np.asarray(values, np.float32).view(np.uint32)], np.uint32)
     payload = point.payload or {}
     features, pieces = schema.ranking_features_from_payload(payload), schema.unpack_piece_vectors(payload)
-    return IndexPointContent(MemoryId(str(id)), features, term_weights, pieces)
+    vector = None if dense is None else np.array(dense, np.float32)
+    return IndexPointContent(MemoryId(str(id)), features, term_weights, pieces, vector)
 
 
 def matrix_of_stored_bm25_weights(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
@@ -60,12 +64,14 @@ def matrix_of_stored_bm25_weights(contents: Sequence[IndexPointContent], terms: 
 
 @dataclass(eq=False)
 class IndexPointContentCache:
-    """Contents of the points that queries hit, at most `MAX_CACHED_INDEX_POINTS`, the oldest go first; and the cosines
-    of memories to vectors that are asked for again and again, as many of each."""
+    """Contents of the points that queries hit, at most `MAX_CACHED_INDEX_POINTS`, the oldest go first."""
 
     _contents: dict[int, IndexPointContent] = field(default_factory=dict)
     _point_ids: dict[str, UUID] = field(default_factory=dict)
-    _cosines: dict[bytes, dict[str, float]] = field(default_factory=dict)
+    _compared_keys: Sequence[int] = ()
+    _compared: tuple[tuple[int, ...], NDArray[np.float32]] = ((), np.zeros((0, 0), np.float32))
+    """Keys and vectors, (n, dim), of the points last compared: a query's candidates are compared with several
+    vectors, and their own lie far apart in memory."""
 
     def contents_in_order_of_ids(
         self, ids: Sequence[UUID], read: Callable[[list[UUID]], Iterable[Any]]
@@ -84,17 +90,20 @@ class IndexPointContentCache:
     def point_id_of_memory(self, id_: MemoryId) -> UUID:
         return self._point_ids.get(id_) or UUID(id_)
 
-    def cached_cosine_by_memory_id(self, vector: bytes) -> dict[str, float]:
-        """By the id of the memory, to be added to."""
-        known = self._cosines.setdefault(vector, {})
-        if len(known) > MAX_CACHED_INDEX_POINTS:
-            known.clear()
-        return known
+    def cosines_of_cached_points(self, keys: Sequence[int], vector: Vector) -> dict[int, float]:
+        """By the key of the point; 0 for one that has no vector. `vector`: of any length."""
+        if keys != self._compared_keys:
+            contents = {key: content for key in keys if (content := self._contents.get(key)) is not None}
+            none = np.zeros(len(vector), np.float32)
+            vectors = [none if content.vector is None else content.vector for content in contents.values()]
+            self._compared_keys, self._compared = keys, (tuple(contents), np.stack([none, *vectors])[1:])
+        known, matrix = self._compared
+        unit = vector / max(np.linalg.norm(vector), np.finfo(np.float32).tiny)
+        return dict(zip(known, (matrix @ unit).tolist(), strict=True))
 
     def evict(self, ids: Iterable[str]) -> None:
         """Of points that are written or deleted."""
+        self._compared_keys = ()
         for id_ in ids:
             if point_id := self._point_ids.pop(id_, None):
                 del self._contents[point_id.int]
-            for cosines in self._cosines.values():
-                cosines.pop(id_, None)

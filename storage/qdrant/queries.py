@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -139,6 +139,9 @@ class IndexPointHit(NamedTuple):
 class HybridIndex(ABC):
     """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
+    _HOLDS_VECTORS_OF_HITS: ClassVar[bool] = False
+    """Whether `_cosines_of_cached_points` knows every hit that came with its content."""
+
     @abstractmethod
     async def _run_queries(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
         """The hits of each query, best first. Raises `IndexUnavailable`."""
@@ -233,20 +236,16 @@ class HybridIndex(ABC):
             pieces=tuple(content.pieces for content in contents),
         )
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
-        known = self._cached_cosines_by_memory_id(vector) if recurring else {}
-        if missing := [id_ for id_ in ids if id_ not in known]:
-            point_ids = {self._point_id_of_memory(id_): id_ for id_ in missing}
-            where = IndexPointFilter(point_ids=point_ids)
-            [hits] = await self._run_queries(
-                [IndexPointQuery(where=where, limit=len(missing), vector=vector, exact=True)]
-            )
-            by_key = {hit.key: hit.score for hit in hits}
-            known |= {id_: by_key.get(point_id.int, 0.0) for point_id, id_ in point_ids.items()}
-        return np.asarray([known[id_] for id_ in ids], np.float32)
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        point_ids = [self._point_id_of_memory(id_) for id_ in ids]
+        known = self._cosines_of_cached_points([id_.int for id_ in point_ids], vector)
+        if missing := [id_ for id_ in point_ids if id_.int not in known]:
+            [hits] = await self._run_queries([_query_for_cosines(missing, vector)])
+            known |= {hit.key: hit.score for hit in hits}
+        return np.asarray([known.get(id_.int, 0.0) for id_ in point_ids], np.float32)
 
-    def _cached_cosines_by_memory_id(self, vector: Vector) -> dict[str, float]:
-        """Cosines of memories to a recurring vector that may be reused; those that are computed are added."""
+    def _cosines_of_cached_points(self, keys: Sequence[int], vector: Vector) -> dict[int, float]:
+        """By the key of the point, without a query: of points whose vectors this process holds."""
         return {}
 
     def _point_id_of_memory(self, id_: MemoryId) -> UUID:
@@ -277,12 +276,12 @@ class HybridIndex(ABC):
             return _fuse_hits_by_rrf([], sparse_hits), {}
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
         queries = [replace(by_vector, known_keys=frozenset(hit.key for hit in sparse_hits))]
-        if sparse_hits:
-            of_sparse = IndexPointFilter(point_ids=[hit.point_id for hit in sparse_hits])
-            queries.append(IndexPointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
+        if sparse_hits and not self._HOLDS_VECTORS_OF_HITS:
+            queries.append(_query_for_cosines([hit.point_id for hit in sparse_hits], query_vector))
         dense_hits, *more = await self._run_queries(queries)
+        fused = _fuse_hits_by_rrf(dense_hits, sparse_hits)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
-        return _fuse_hits_by_rrf(dense_hits, sparse_hits), cosines
+        return fused, cosines | self._cosines_of_cached_points([hit.key for hit in fused], query_vector)
 
     async def _run_queries_and_cache_idf(
         self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: IndexPointQuery
@@ -317,6 +316,11 @@ class HybridIndex(ABC):
         greatest = _idf_of_absent_term(await self._count_memories_with_words(scope))
         idfs = [max(await self._idf_of_terms(known, scope, terms), default=greatest) for terms in words]
         return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
+
+
+def _query_for_cosines(point_ids: Sequence[UUID], vector: Vector) -> IndexPointQuery:
+    where = IndexPointFilter(point_ids=point_ids)
+    return IndexPointQuery(where=where, limit=len(point_ids), vector=vector, exact=True)
 
 
 def _idf_of_absent_term(documents: int) -> float:

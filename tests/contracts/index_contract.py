@@ -457,11 +457,11 @@ class IndexContract:
         mean, ids = 0.3 * unit(1), [memory_id(1), memory_id(2)]
         await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1))])
         before = await candidates(index, ADA, index_query("harbor violin", unit(1)))
-        assert (await index.cosines(ids, mean, recurring=True)).tolist() == pytest.approx([1, 1])
+        assert (await index.cosines(ids, mean)).tolist() == pytest.approx([1, 1])
         changed = [point(1, "violin violin", unit(0, 1), category="semantic")]
         await index.upsert(changed)
         await index.delete([memory_id(2)])
         after = await candidates(index, ADA, question := index_query("harbor violin", unit(1)))
         assert_scores_are_true(after, question, changed)
         assert (before.features[0].category, [one.category for one in after.features]) == ("episodic", ["semantic"])
-        assert (await index.cosines(ids, mean, recurring=True)).tolist() == pytest.approx([0, 0])
+        assert (await index.cosines(ids, mean)).tolist() == pytest.approx([0, 0])

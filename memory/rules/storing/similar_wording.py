@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +86,12 @@ def wording_resemblance_upper_bounds(text: str, others: Sequence[str]) -> list[f
 def _wording_resemblance_upper_bound(text: str, other: str) -> float:
     mine, numbers = _text_hashes_and_number_hash_count(text)
     words = _lowercase_words_of_text(AnalysedText(other))
+    shared = len(mine.intersection(_ngram_hashes_of_words(words))) + numbers
+    if not shared:
+        return 0.0
     surely = words - all_words_of_lexicon_lists(lexicons_for_script_of_text(other), *_COMMON_WORD_LEXICON_LISTS)
-    least = set[int]().union(*map(_ngram_hashes_of_word, surely))
-    shared = len(mine & least.union(*map(_ngram_hashes_of_word, words - surely))) + numbers
-    return shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0
+    least = len({*_ngram_hashes_of_words(surely)})
+    return shared / math.sqrt(len(mine) * max(least, shared))
 
 
 @lru_cache(maxsize=16)
@@ -113,7 +116,7 @@ def _ngram_and_number_hashes_of_text(text: str) -> TextPieceHashes:
     words = _lowercase_words_of_text(reading) - all_words_of_lexicon_lists(
         reading.lexicons, *_COMMON_WORD_LEXICON_LISTS
     )
-    pieces = set[int]().union(*map(_ngram_hashes_of_word, words))
+    pieces = {*_ngram_hashes_of_words(words)}
     pieces |= {
         hash(f"{number} {copy}") for number in _numbers_except_zero_and_one(reading) for copy in range(_NUMBER_PIECES)
     }
@@ -126,6 +129,10 @@ def _lowercase_words_of_text(reading: AnalysedText) -> set[str]:
 
 def _numbers_except_zero_and_one(reading: AnalysedText) -> set[str]:
     return {*reading.canonical_number_texts, *reading.digits_of_number_words} - {"", "0", "1"}
+
+
+def _ngram_hashes_of_words(words: Iterable[str]) -> Iterator[int]:
+    return chain.from_iterable(map(_ngram_hashes_of_word, words))
 
 
 @lru_cache(maxsize=4_000)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
 from madeleine.memory.text.reading import SPEAKER_LABEL_PATTERN, AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
 
@@ -65,8 +66,9 @@ class StatementForComparison:
     @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
-        common = frozenset(self.analysed_text.words_and_parts_before_apostrophe).intersection(
-            self.analysed_text.words_in_lexicon_lists("stop_words", "function_words")
+        reading = self.analysed_text
+        common = reading.words_and_parts_before_apostrophe & all_words_of_lexicon_lists(
+            reading.lexicons, "stop_words", "function_words"
         )
         common -= self.words_capitalized_inside_sentence
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)

@@ -71,7 +71,7 @@ class RecordingIndex:
 
         return await self._index.candidates(scope, question, to_come)
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         return await self._index.cosines(ids, vector)
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
@@ -84,7 +84,7 @@ class AwayIndex:
     async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         raise IndexUnavailable("the server is down")
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         raise IndexUnavailable("the server is down")
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:

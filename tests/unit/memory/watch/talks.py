@@ -87,7 +87,7 @@ class NearIndex(NearbyIndex):
             np.zeros(0, np.float32),
         )
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         vectors = [self._points[id_].vector for id_ in ids]
         return np.array([0.0 if of is None else float(of @ vector) for of in vectors], np.float32)
 
