@@ -43,8 +43,6 @@ MAX_MODEL_LOAD_WAIT_SECONDS = 3.0
 MAX_MODEL_LOAD_WAIT_SECONDS_AT_CLOSE = 10.0
 MAX_SMALL_EMBEDDING_BATCH_TEXTS = 2
 """A call with at most these is worked off beside longer ones."""
-INTERPRETER_HANDOVER_SECONDS = 0.0001
-"""In which a worker that has the interpreter comes to where the model computes without it."""
 MAX_INLINE_TOKENIZED_CHARS = 2_000
 """The tokenizer takes 1 ms for these, and a thread would add to it."""
 
@@ -218,7 +216,7 @@ class DenseEmbedder:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._wait_for_loaded_model()
         worker = self._small_batch_worker if len(texts) <= MAX_SMALL_EMBEDDING_BATCH_TEXTS else self._worker
-        return await _begin_in_thread(worker, model.embed, list(texts))
+        return await asyncio.get_running_loop().run_in_executor(worker, model.embed, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
@@ -247,16 +245,6 @@ class DenseEmbedder:
         if not attempt.done():
             raise EmbeddingUnavailable(self._name, "it is still being fetched and loaded; nothing needs to be done")
         return attempt.result()
-
-
-def _begin_in_thread(
-    worker: ThreadPoolExecutor, embed: Callable[[list[str]], NDArray[np.float32]], texts: list[str]
-) -> asyncio.Future[NDArray[np.float32]]:
-    """Leaves the interpreter to the worker for a moment: else it waits for whatever the event loop does next, and the
-    index's queries let no other thread in. To wait as one should, 1 ms is the least that an event loop can."""
-    embedding = asyncio.get_running_loop().run_in_executor(worker, embed, texts)
-    time.sleep(INTERPRETER_HANDOVER_SECONDS)
-    return embedding
 
 
 def embed_in_batches(engine: TextEmbedding, texts: list[str]) -> NDArray[np.float32]:

@@ -96,7 +96,8 @@ class IndexPointContentCache:
             contents = {key: content for key in keys if (content := self._contents.get(key)) is not None}
             none = np.zeros(len(vector), np.float32)
             vectors = [none if content.vector is None else content.vector for content in contents.values()]
-            self._compared_keys, self._compared = keys, (tuple(contents), np.stack([none, *vectors])[1:])
+            self._compared_keys = keys
+            self._compared = tuple(contents), np.concatenate([none, *vectors]).reshape(-1, len(vector))[1:]
         known, matrix = self._compared
         unit = vector / max(np.linalg.norm(vector), np.finfo(np.float32).tiny)
         return dict(zip(known, (matrix @ unit).tolist(), strict=True))
