@@ -28,6 +28,7 @@ from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedger
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_locations
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
+from madeleine.storage.resources import return_unused_process_memory
 from madeleine.storage.sql.ledger import LedgerRepositories
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ class BackgroundIndexUpkeep:
         if not self._modules_frozen:
             self._modules_frozen = True
             gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
+            await asyncio.to_thread(return_unused_process_memory)  # 15 MB that loading a model has needed
         await self.keeper.embed_memories_without_vector()
         if await self.keeper.embed_missing_pieces():
             self._written.set()

@@ -47,10 +47,10 @@ _COMMON_PRAGMAS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -8000",  # KiB for each connection
 )
 _WRITER_PRAGMAS = (
     *_COMMON_PRAGMAS,
+    "PRAGMA cache_size = -8000",  # KiB: what a patrol changes stays in memory until its end; a reader has 2,000
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA journal_size_limit = 67108864",  # a patrol of 100,000 memories leaves a large log behind
