@@ -44,9 +44,9 @@ async def find_earlier_similar_memories(
     plan: StorePlan,
     *,
     supersedes: MemoryId | None,
-    sharing_words: Sequence[Memory] | None = None,
+    sharing_words: Sequence[MemoryId] | None = None,
 ) -> EarlierSimilarMemories:
-    """`supersedes`: no candidate. `sharing_words`: those that `living_memories_sharing_most_words` found, if they are
+    """`supersedes`: no candidate. `sharing_words`: those that `living_ids_sharing_most_words` found, if they are
     known."""
     near = [
         pair
@@ -69,15 +69,12 @@ def _can_be_repeated_by_new_memory(new: Memory, other: Memory) -> bool:
     return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
 
-async def living_memories_sharing_most_words(
-    ledger: StoreScenesLedger, index: IndexForStoringMemories, scope: Scope, memory: Memory
-) -> list[Memory]:
+async def living_ids_sharing_most_words(index: IndexForStoringMemories, scope: Scope, memory: Memory) -> list[MemoryId]:
     """Living memories that share the most words with the new one. Raises `IndexUnavailable`."""
     words = memory.scene.action
-    ids = await index.living_ids_sharing_most_words(
+    return await index.living_ids_sharing_most_words(
         scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES
     )
-    return await ledger.memories_with_ids(scope, ids) if ids else []
 
 
 async def _similar_memories_with_cosines(
@@ -85,25 +82,21 @@ async def _similar_memories_with_cosines(
     index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
-    sharing_words: Sequence[Memory] | None,
+    sharing_words: Sequence[MemoryId] | None,
 ) -> list[tuple[Memory, float]]:
     same_text = await ledger.ids_with_content_hash(scope, point.memory.content_hash)
-    known: dict[MemoryId, Memory] = {}
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
         if sharing_words is None:
-            sharing_words = await living_memories_sharing_most_words(ledger, index, scope, point.memory)
-        known = {memory.id: memory for memory in sharing_words}
-        near = dict.fromkeys(known, 1.0 if vector is None else 0.0)
+            sharing_words = await living_ids_sharing_most_words(index, scope, point.memory)
+        near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    if unread := [id_ for id_ in near if id_ not in known]:
-        known |= {memory.id: memory for memory in await ledger.memories_with_ids(scope, unread)}
-    return [(known[id_], cosine) for id_, cosine in near.items() if id_ in known]
+    return [(other, near[other.id]) for other in await ledger.memories_with_ids(scope, list(near))] if near else []
 
 
 async def prepare_new_version(

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexForStoringMemories
-from madeleine.memory.ingest.earlier_memories import living_memories_sharing_most_words
+from madeleine.memory.ingest.earlier_memories import living_ids_sharing_most_words
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.write_lock import WriteLock
-from madeleine.memory.model import Memory, Scope
+from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.storing.similar_wording import wording_resemblance_upper_bounds
 
 
 @dataclass(frozen=True, slots=True)
-class PrefetchedWordSharingMemories:
-    """`sharing_words`: for each of the new memories in order, as `living_memories_sharing_most_words`; they hold for
-    whoever has the write lock in that `turn`."""
+class PrefetchedWordSharingMemoryIds:
+    """`sharing_words`: for each of the new memories in order, as `living_ids_sharing_most_words`; they hold for whoever
+    has the write lock in that `turn`."""
 
     turn: int | None
-    sharing_words: Sequence[Sequence[Memory]]
+    sharing_words: Sequence[Sequence[MemoryId]]
 
 
 @dataclass(frozen=True, eq=False)
 class StoreScenesPrefetcher:
-    """Only the memories are handed on. The readings of texts and the rarities of words are remembered where they are
-    made, so that to ask for them again costs nothing."""
+    """Only the ids are handed on. The readings of texts and the rarities of words are remembered where they are made,
+    so that to ask for them again costs nothing."""
 
     ledger: StoreScenesLedger
     index: IndexForStoringMemories
@@ -40,7 +40,7 @@ class StoreScenesPrefetcher:
     @asynccontextmanager
     async def prefetch_in_background(
         self, scope: Scope, memories: Sequence[Memory]
-    ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemories]]:
+    ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemoryIds]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
         reading = asyncio.create_task(self._prefetch_for_memories(scope, memories))
         try:
@@ -49,19 +49,20 @@ class StoreScenesPrefetcher:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _prefetch_for_memories(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemories:
+    async def _prefetch_for_memories(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemoryIds:
         turn = self.write_lock.start_optimistic_read()
         try:
-            return PrefetchedWordSharingMemories(
-                turn, [await self._prefetch_word_sharing_memories(scope, memory) for memory in memories]
+            return PrefetchedWordSharingMemoryIds(
+                turn, [await self._prefetch_word_sharing_ids(scope, memory) for memory in memories]
             )
         except IndexUnavailable:  # the store itself says so, if it still is
-            return PrefetchedWordSharingMemories(None, [])
+            return PrefetchedWordSharingMemoryIds(None, [])
 
-    async def _prefetch_word_sharing_memories(self, scope: Scope, memory: Memory) -> Sequence[Memory]:
-        others = await living_memories_sharing_most_words(self.ledger, self.index, scope, memory)
+    async def _prefetch_word_sharing_ids(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
+        ids = await living_ids_sharing_most_words(self.index, scope, memory)
+        others = await self.ledger.memories_with_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
             await self.search_superseded.prefetch_word_rarities(scope, memory, others)
         await asyncio.sleep(0)
-        return others
+        return ids

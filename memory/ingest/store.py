@@ -33,7 +33,7 @@ from madeleine.memory.ingest.index_keeper import (
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
-from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemories, StoreScenesPrefetcher
+from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemoryIds, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope, Vector, content_hash, embedded_text
@@ -159,7 +159,7 @@ class StoreScenes:
         drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
-        readings: PrefetchedWordSharingMemories,
+        readings: PrefetchedWordSharingMemoryIds,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
@@ -234,7 +234,7 @@ class StoreScenes:
         self,
         scope: Scope,
         drafts: Sequence[SceneDraft],
-        sharing_words: Sequence[Sequence[Memory]],
+        sharing_words: Sequence[Sequence[MemoryId]],
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""

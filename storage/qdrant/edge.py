@@ -217,13 +217,9 @@ class EmbeddedQdrantIndex(HybridIndex):
         ids: list[Any] = [point.id for point in points]
         if not query.with_content:
             return [IndexPointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
-        contents = self._contents.contents_in_order_of_ids(
-            ids, partial(engine.retrieve_index_points_from_shard, self._shard)
-        )
-        return [
-            IndexPointHit(id_.int, id_, point.score, content)
-            for id_, point, content in zip(ids, points, contents, strict=True)
-        ]
+        read = partial(engine.retrieve_index_points_from_shard, self._shard)
+        hits = zip(ids, points, self._contents.contents_in_order_of_ids(ids, read), strict=True)
+        return [IndexPointHit(id_.int, id_, point.score, content) for id_, point, content in hits]
 
     def _cosines_of_cached_points(self, keys: Sequence[int], vector: Vector) -> dict[int, float]:
         return self._contents.cosines_of_cached_points(keys, vector)
