@@ -26,6 +26,14 @@ from madeleine.memory.vector_space import VectorSpace
 logger = logging.getLogger(__name__)
 
 
+class WordSharingMemories(NamedTuple):
+    """`ids`: of living memories that share the most words with a new one. `memories`: those of them that need not be
+    read again."""
+
+    ids: Sequence[MemoryId]
+    memories: Mapping[MemoryId, Memory]
+
+
 class EarlierSimilarMemories(NamedTuple):
     """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
     words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `together`: those
@@ -44,10 +52,9 @@ async def find_earlier_similar_memories(
     plan: StorePlan,
     *,
     supersedes: MemoryId | None,
-    sharing_words: Sequence[MemoryId] | None = None,
+    sharing_words: WordSharingMemories | None = None,
 ) -> EarlierSimilarMemories:
-    """`supersedes`: no candidate. `sharing_words`: those that `living_ids_sharing_most_words` found, if they are
-    known."""
+    """`supersedes`: no candidate. `sharing_words`: if they are known."""
     near = [
         pair
         for pair in await _similar_memories_with_cosines(ledger, index, scope, point, sharing_words)
@@ -82,21 +89,26 @@ async def _similar_memories_with_cosines(
     index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
-    sharing_words: Sequence[MemoryId] | None,
+    sharing_words: WordSharingMemories | None,
 ) -> list[tuple[Memory, float]]:
     same_text = await ledger.ids_with_content_hash(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
+    known: Mapping[MemoryId, Memory] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
         if sharing_words is None:
-            sharing_words = await living_ids_sharing_most_words(index, scope, point.memory)
-        near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
+            sharing_words = WordSharingMemories(await living_ids_sharing_most_words(index, scope, point.memory), {})
+        known = sharing_words.memories
+        near = dict.fromkeys(sharing_words.ids, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    return [(other, near[other.id]) for other in await ledger.memories_with_ids(scope, list(near))] if near else []
+    unread = [id_ for id_ in near if id_ not in known]
+    read = {memory.id: memory for memory in await ledger.memories_with_ids(scope, unread)} if unread else {}
+    memories = ((known.get(id_) or read.get(id_), cosine) for id_, cosine in near.items())
+    return [(memory, cosine) for memory, cosine in memories if memory is not None]
 
 
 async def prepare_new_version(

@@ -70,6 +70,9 @@ class MemoryAndIdempotencyKeyReader(Protocol):
 
 
 class StoreScenesLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
+    def version(self) -> int | None:
+        """The same number as long as memories read are as they were. None where that cannot be told."""
+
     async def ids_with_content_hash(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""

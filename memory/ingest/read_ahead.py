@@ -10,27 +10,28 @@ from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexForStoringMemories
-from madeleine.memory.ingest.earlier_memories import living_ids_sharing_most_words
+from madeleine.memory.ingest.earlier_memories import WordSharingMemories, living_ids_sharing_most_words
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.write_lock import WriteLock
-from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.model import Memory, Scope
 from madeleine.memory.rules.storing.similar_wording import wording_resemblance_upper_bounds
 
 
 @dataclass(frozen=True, slots=True)
-class PrefetchedWordSharingMemoryIds:
-    """`sharing_words`: for each of the new memories in order, as `living_ids_sharing_most_words`; they hold for whoever
-    has the write lock in that `turn`."""
+class PrefetchedWordSharingMemories:
+    """`sharing_words`: for each of the new memories in order. Their ids hold for whoever has the write lock in that
+    `turn`, the memories as long as the ledger has that `version`."""
 
     turn: int | None
-    sharing_words: Sequence[Sequence[MemoryId]]
+    version: int | None
+    sharing_words: Sequence[WordSharingMemories]
 
 
 @dataclass(frozen=True, eq=False)
 class StoreScenesPrefetcher:
-    """Only the ids are handed on. The readings of texts and the rarities of words are remembered where they are made,
-    so that to ask for them again costs nothing."""
+    """The memories that share words are handed on. The readings of texts and the rarities of words are remembered where
+    they are made, so that to ask for them again costs nothing."""
 
     ledger: StoreScenesLedger
     index: IndexForStoringMemories
@@ -40,7 +41,7 @@ class StoreScenesPrefetcher:
     @asynccontextmanager
     async def prefetch_in_background(
         self, scope: Scope, memories: Sequence[Memory]
-    ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemoryIds]]:
+    ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemories]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
         reading = asyncio.create_task(self._prefetch_for_memories(scope, memories))
         try:
@@ -49,20 +50,28 @@ class StoreScenesPrefetcher:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _prefetch_for_memories(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemoryIds:
-        turn = self.write_lock.start_optimistic_read()
+    async def _prefetch_for_memories(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemories:
+        turn, version = self.write_lock.start_optimistic_read(), self.ledger.version()
         try:
-            return PrefetchedWordSharingMemoryIds(
-                turn, [await self._prefetch_word_sharing_ids(scope, memory) for memory in memories]
+            return PrefetchedWordSharingMemories(
+                turn, version, [await self._prefetch_word_sharing_memories(scope, memory) for memory in memories]
             )
         except IndexUnavailable:  # the store itself says so, if it still is
-            return PrefetchedWordSharingMemoryIds(None, [])
+            return PrefetchedWordSharingMemories(None, None, [])
 
-    async def _prefetch_word_sharing_ids(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
+    async def _prefetch_word_sharing_memories(self, scope: Scope, memory: Memory) -> WordSharingMemories:
         ids = await living_ids_sharing_most_words(self.index, scope, memory)
         others = await self.ledger.memories_with_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
             await self.search_superseded.prefetch_word_rarities(scope, memory, others)
         await asyncio.sleep(0)
-        return ids
+        return WordSharingMemories(ids, {other.id: other for other in others})
+
+    def readings_still_valid(self, readings: PrefetchedWordSharingMemories) -> Sequence[WordSharingMemories]:
+        """What need not be read again by the holder of the write lock."""
+        if not self.write_lock.is_optimistic_read_valid(readings.turn):
+            return []
+        if readings.version is not None and readings.version == self.ledger.version():
+            return readings.sharing_words
+        return [WordSharingMemories(one.ids, {}) for one in readings.sharing_words]

@@ -33,7 +33,7 @@ from madeleine.memory.ingest.index_keeper import (
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
-from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemoryIds, StoreScenesPrefetcher
+from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemories, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope, Vector, content_hash, embedded_text
@@ -159,14 +159,13 @@ class StoreScenes:
         drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
-        readings: PrefetchedWordSharingMemoryIds,
+        readings: PrefetchedWordSharingMemories,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
             report_indexed = self.callback_for_newly_indexed_memories()
-            sharing_words = readings.sharing_words if self.write_lock.is_optimistic_read_valid(readings.turn) else []
-            plan = await self._plan_store(scope, drafts, sharing_words, approve)
+            plan = await self._plan_store(scope, drafts, readings, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
             if new or plan.reinforcements or plan.supersessions:
@@ -234,10 +233,11 @@ class StoreScenes:
         self,
         scope: Scope,
         drafts: Sequence[SceneDraft],
-        sharing_words: Sequence[Sequence[MemoryId]],
+        readings: PrefetchedWordSharingMemories,
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
+        sharing_words = self._prefetcher.readings_still_valid(readings)
         scenes = [draft.scene for draft in drafts]
         by_key = await self.ledger.idempotency_key_outcomes(
             scope, [scene.key for scene in scenes if scene.key is not None]

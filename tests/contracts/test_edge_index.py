@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,20 @@ class TestEdgeIndex(IndexContract):
         assert after.bm25.tolist() == before.bm25.tolist()
         assert await second.count() == 80
         await second.close()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="names of threads are read from /proc")
+    async def test_it_searches_in_one_thread(self, tmp_path: Path) -> None:
+        """ADR 89: others would wait for a processor while a text is embedded. A shard on disk does not remember it."""
+
+        def search_threads() -> set[str]:
+            names = Path("/proc/self/task").glob("*/comm")
+            return {name.parent.name for name in names if name.read_text().startswith("edge-search")}
+
+        for _ in ("new", "from the disk"):
+            before = search_threads()
+            index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
+            assert len(search_threads() - before) == 1
+            await index.close()
 
     async def test_an_index_of_another_model_is_torn_and_made_anew(self, tmp_path: Path) -> None:
         first = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)

@@ -121,6 +121,9 @@ class TestDenseEmbedder(EmbedderContract):
         """spec L2: a budget counts what is sent."""
         [count] = await embedder.count_tokens(["ramen " * 5_000])
         assert count >= 5_000
+        [at_most, longer, shorter] = await embedder.embed(["soup " * n for n in (254, 5_000, 253)])
+        assert np.array_equal(at_most, longer)
+        assert not np.array_equal(at_most, shorter)
 
     async def test_other_work_goes_on_while_a_batch_is_embedded(self, embedder: DenseEmbedder) -> None:
         """style.md: inference runs in a worker thread; both calls are answered."""

@@ -62,6 +62,9 @@ class InMemoryMemories:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def version(self) -> int | None:
+        return None
+
     async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         own = {one.id: one for one in self._store.own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]

@@ -73,6 +73,11 @@ class Database(ABC):
         too; refused with `StorageFull` while the index would not.
         """
 
+    def version(self) -> int | None:
+        """The same number as long as nothing has been committed. None while something is written, or where others
+        write, too."""
+        return None
+
     @abstractmethod
     async def scrub_deleted_bytes(self) -> None:
         """Return when the database's files hold nothing that is not in its tables. Raises `StorageBusy`,

@@ -186,6 +186,7 @@ class SqliteDatabase(Database):
         self._readers = _create_sqlite_engine(path, None, _READER_PRAGMAS)
         self._connections: list[_SqliteConnection] = []
         self._write_lock = asyncio.Lock()
+        self._transactions = 0
         self._idle_readers: list[_SqliteConnection] = []
         self._reader_slots = asyncio.Semaphore(MAX_SQLITE_READER_CONNECTIONS)
         self._closed = False
@@ -262,6 +263,7 @@ class SqliteDatabase(Database):
         async with self._write_lock:
             self._refuse_if_closed()
             self.require_files_not_replaced()
+            self._transactions += 1
             try:
                 if not durable:
                     await self._writer.run_sql("PRAGMA synchronous = NORMAL")
@@ -282,6 +284,9 @@ class SqliteDatabase(Database):
             await run_to_end_despite_cancellation(self._writer.driver.rollback())
         except StorageError:
             _log.exception("a transaction could not be rolled back")
+
+    def version(self) -> int | None:
+        return None if self._write_lock.locked() else self._transactions
 
     async def scrub_deleted_bytes(self) -> None:
         """Write the database anew from what is in its tables and empty the log: nothing that was ever deleted or

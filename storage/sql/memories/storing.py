@@ -242,6 +242,9 @@ def _keyed_digest(secret: str, key: str) -> str:
 class MemoryRepository(MemoryReadRepository):
     """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthChangeLedger` and `IngestLedger`."""
 
+    def version(self) -> int | None:
+        return self._database.version()
+
     async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 

@@ -14,10 +14,11 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.ingest.write_lock import WriteLock
-from madeleine.memory.model import MemoryId, MemoryStatus, Scene, Scope
+from madeleine.memory.model import Memory, MemoryId, MemoryStatus, Scene, Scope
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
+from madeleine.storage.sql.memories.storing import MemoryRepository
 from tests.doubles import ADA, Clock, WordEmbedder
 from tests.waiting import DEADLOCK_S
 
@@ -52,8 +53,10 @@ class CountingIndex(EmbeddedQdrantIndex):
 
 
 class Home:
-    def __init__(self, store: StoreScenes, index: CountingIndex, embedder: HeldEmbedder) -> None:
-        self._store, self.index, self.embedder = store, index, embedder
+    def __init__(
+        self, store: StoreScenes, index: CountingIndex, embedder: HeldEmbedder, ledger: MemoryRepository
+    ) -> None:
+        self._store, self.index, self.embedder, self.ledger = store, index, embedder, ledger
 
     async def store(self, text: str) -> StoredSceneResult:
         [stored] = await self._store(ADA, [NewScene(scene=Scene(action=text))])
@@ -67,7 +70,7 @@ async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     assert isinstance(index, CountingIndex)
     index.searched = asyncio.Event()
     async with asyncio.timeout(DEADLOCK_S), open_ledger(new_db) as ledger:
-        yield Home(StoreScenes(ledger.memories, index, embedder, now=Clock()), index, embedder)
+        yield Home(StoreScenes(ledger.memories, index, embedder, now=Clock()), index, embedder, ledger.memories)
     await index.close()
 
 
@@ -90,6 +93,42 @@ async def test_what_was_stored_meanwhile_is_not_missed(home: Home) -> None:
     after = await storing
     assert (before.status, after.status) == ("stored", "reinforced")
     assert after.memory.id == before.memory.id
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[Memory]:
+    """Each memory as often as it was read by its id."""
+    queue: asyncio.Queue[Memory] = asyncio.Queue()
+    read_memories = MemoryRepository.memories_with_ids
+
+    async def memories_with_ids(self: MemoryRepository, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        memories = await read_memories(self, scope, ids)
+        for memory in memories:
+            queue.put_nowait(memory)
+        return memories
+
+    monkeypatch.setattr(MemoryRepository, "memories_with_ids", memories_with_ids)
+    return queue
+
+
+async def test_a_memory_that_is_changed_meanwhile_without_the_lock_is_read_again(
+    home: Home, read: asyncio.Queue[Memory]
+) -> None:
+    """As a patrol does, or another server. ruling 14: it was retracted, so it is not what the new one reinforces."""
+    before = await home.store(DINNER)
+    storing = asyncio.create_task(home.store(DINNER_LOUDER))
+    assert (await read.get()).id == before.memory.id
+    await home.ledger.retract(ADA, before.memory.id, "it was Ann", at=Clock()())
+    home.embedder.go_on.set()
+    assert (await storing).status == "stored"
+
+
+async def test_a_memory_that_nobody_changes_meanwhile_is_read_once(home: Home, read: asyncio.Queue[Memory]) -> None:
+    home.embedder.go_on.set()
+    before = await home.store(DINNER)
+    await home.store(DINNER + " and of beans")
+    assert read.get_nowait().id == before.memory.id
+    assert read.empty()
 
 
 async def test_a_turn_holds_only_if_nobody_had_the_lock_since() -> None:
