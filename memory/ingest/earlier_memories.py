@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from madeleine.memory.embedding import Embedder
+from madeleine.memory.embedding import Embedder, VectorByContentHash
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.ports import StoreScenesLedger
@@ -28,20 +28,22 @@ logger = logging.getLogger(__name__)
 
 class WordSharingMemories(NamedTuple):
     """`ids`: of living memories that share the most words with a new one. `memories`: those of them that need not be
-    read again."""
+    read again. `vectors`: of their texts, those that are known."""
 
     ids: Sequence[MemoryId]
     memories: Mapping[MemoryId, Memory]
+    vectors: VectorByContentHash
 
 
 class EarlierSimilarMemories(NamedTuple):
     """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
     words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `together`: those
-    that the call stores with it. `candidates`: of both, those that are still true."""
+    that the call stores with it. `candidates`: of both, those that are still true. `vectors`: of some texts."""
 
     near: Sequence[tuple[Memory, float]]
     together: Sequence[tuple[Memory, float]]
     candidates: Sequence[tuple[Memory, float]]
+    vectors: VectorByContentHash
 
 
 async def find_earlier_similar_memories(
@@ -66,9 +68,9 @@ async def find_earlier_similar_memories(
         for other, cosine in near
         if _can_be_repeated_by_new_memory(point.memory, other) and other.truth == "current" and other.id != supersedes
     ]
-    return EarlierSimilarMemories(
-        near, together, [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
-    )
+    candidates = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
+    vectors = plan.vectors() | (sharing_words.vectors if sharing_words else {})
+    return EarlierSimilarMemories(near, together, candidates, vectors)
 
 
 def _can_be_repeated_by_new_memory(new: Memory, other: Memory) -> bool:
@@ -97,7 +99,7 @@ async def _similar_memories_with_cosines(
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
         if sharing_words is None:
-            sharing_words = WordSharingMemories(await living_ids_sharing_most_words(index, scope, point.memory), {})
+            sharing_words = WordSharingMemories(await living_ids_sharing_most_words(index, scope, point.memory), {}, {})
         known = sharing_words.memories
         near = dict.fromkeys(sharing_words.ids, 1.0 if vector is None else 0.0)
         if vector is not None:
@@ -180,10 +182,10 @@ def start_of_truth_before_supersession(memory: Memory) -> datetime:
 
 
 async def load_vectors_by_memory_id(
-    ledger: StoreScenesLedger, embedder: Embedder, memories: Sequence[Memory], plan: StorePlan
+    ledger: StoreScenesLedger, embedder: Embedder, memories: Sequence[Memory], known: VectorByContentHash
 ) -> dict[MemoryId, Vector]:
-    """Of those of the memories, stored ones or of the same call, that have one."""
-    vectors = plan.vectors()
+    """Of those of the memories that have one. `known`: those that need not be read."""
+    vectors = dict(known)
     hashes = {memory.id: memory.content_hash for memory in memories}
     if missing := {*hashes.values()} - vectors.keys():
         vectors |= await ledger.cached_vectors_by_hash(embedder.model_name, sorted(missing))

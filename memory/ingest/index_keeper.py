@@ -270,12 +270,21 @@ def _split_concatenated_piece_vectors(flat: Vector, whole: Vector) -> Sequence[V
     return list(flat.reshape(-1, len(whole)))
 
 
+async def count_tokens_for_index(memories: Sequence[Memory], embedder: Embedder) -> list[int]:
+    """What recalling each of the memories costs at most."""
+    return await embedder.count_tokens([all_text_recall_may_return(memory) for memory in memories])
+
+
 async def index_points_from_memories(
-    memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
+    memories: Sequence[Memory],
+    vectors: Mapping[ContentHash, Vector],
+    embedder: Embedder,
+    tokens: Sequence[int] | None = None,
 ) -> list[IndexPoint]:
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
-    everything."""
-    tokens = await embedder.count_tokens([all_text_recall_may_return(memory) for memory in memories])
+    everything. `tokens`: of `count_tokens_for_index`, if they are known."""
+    if tokens is None:
+        tokens = await count_tokens_for_index(memories, embedder)
     space = embedder.vector_space
     of_memories = [vectors.get(memory.content_hash) for memory in memories]
     return [

@@ -33,7 +33,7 @@ from madeleine.memory.ingest.index_keeper import (
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
-from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemories, StoreScenesPrefetcher
+from madeleine.memory.ingest.read_ahead import PrefetchedForStore, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope, Vector, content_hash, embedded_text
@@ -141,8 +141,8 @@ class StoreScenes:
         async with self._prefetcher.prefetch_in_background(scope, memories) as reading:
             texts = [*(memory.embedded_text for memory in memories), *undated.values()]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
-            points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
             readings = await reading
+        points = await index_points_from_memories(memories, embedded.vectors, self.embedder, readings.tokens)
         undated_vectors = {id_: embedded.vectors.get(content_hash(text)) for id_, text in undated.items()}
         drafts = [
             SceneDraft(scene, point, undated_vectors.get(point.memory.id), superseded, since)
@@ -159,7 +159,7 @@ class StoreScenes:
         drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
-        readings: PrefetchedWordSharingMemories,
+        readings: PrefetchedForStore,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
@@ -215,7 +215,7 @@ class StoreScenes:
 
     @cached_property
     def _prefetcher(self) -> StoreScenesPrefetcher:
-        return StoreScenesPrefetcher(self.ledger, self.index, self.write_lock, self.search_superseded)
+        return StoreScenesPrefetcher(self.ledger, self.index, self.embedder, self.write_lock, self.search_superseded)
 
     async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
@@ -233,7 +233,7 @@ class StoreScenes:
         self,
         scope: Scope,
         drafts: Sequence[SceneDraft],
-        readings: PrefetchedWordSharingMemories,
+        readings: PrefetchedForStore,
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
@@ -330,7 +330,7 @@ class StoreScenes:
         is_readable, near = draft.point.vector is not None, earlier.near
         undated_vector = draft.undated_vector if is_readable else None
         compared = [*others, *(other for other, _ in near if undated_vector is not None)] if is_readable else []
-        vectors = await load_vectors_by_memory_id(self.ledger, self.embedder, compared, plan)
+        vectors = await load_vectors_by_memory_id(self.ledger, self.embedder, compared, earlier.vectors)
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
