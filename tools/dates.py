@@ -1,4 +1,4 @@
-"""Dates in arguments (ADR 0033), and the days to come that a query asks for: that is answered as by a calendar
+"""Dates in arguments (ADR 0033), and the days that a query asks for: that is answered as by a calendar
 (ruling 19: what a filter names matches)."""
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, TextOrDatedAction
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.text.coming_days import coming_days_asked_for
+from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
+from madeleine.memory.text.relative_dates import Days
 from madeleine.tools.arguments import excerpt_for_error
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
-MAX_OTHER_MATCHES_OF_COMING_DAYS_QUERY = 3
-"""Of a query for days to come: what matches it and is dated to other days, or to none."""
+MAX_OTHER_MATCHES_OF_CALENDAR_QUERY = 3
+"""Of a query for days: what matches it and is dated to other days, or to none."""
 
 
 class TimelineEntryArgument(Protocol):
@@ -62,24 +63,35 @@ def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] |
     return tuple(entries)
 
 
-async def recall_by_coming_days_if_asked_for(
+async def recall_by_days_if_asked_for(
     recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, today: date, *, most: int
 ) -> RecallResult:
-    """What `recall` makes of the query; for one of days to come what is dated to these, at most `most`, in the order of
-    dates, and near it what matches without a date. A query with a time of its own is left as it is."""
+    """What `recall` makes of the query; for one of days and nothing else what is dated to these, at most `most`, in the
+    order of dates, and near it what else matches. A query with a time of its own is left as it is."""
     has_time = query.as_of or query.since or query.until
-    days = None if has_time else coming_days_asked_for(query.text, today)
-    if days is None:
-        return await recall(query)
-    first, last = map(str, days)
-    named = first if first == last else f"{first} to {last}"
-    window = parse_time_window(first, last)
-    dated = await recall(replace(query, since=window["since"], until=window["until"], limit=most, max_limit=0))
+    alternatives = () if has_time else days_asked_for(query.text, today)
+    for days in alternatives:
+        window = parse_time_window(*map(str, days))
+        dated = await recall(replace(query, since=window["since"], until=window["until"], limit=most, max_limit=0))
+        if dated.memories:
+            return await _with_other_matches_near(recall, query, dated, f"What is dated {_days_as_text(days)}.")
     others = await recall(query)
-    if not dated.memories:
-        return replace(others, notices=(f"Nothing is dated {named}.", *others.notices))
+    if not alternatives:
+        return others
+    notice = f"Nothing is dated {' or '.join(map(_days_as_text, alternatives))}."
+    return replace(others, notices=(notice, *others.notices))
+
+
+async def _with_other_matches_near(
+    recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, dated: RecallResult, notice: str
+) -> RecallResult:
+    others = await recall(query)
     memories = sorted(dated.memories, key=lambda scored: scored[0].happened_at)
     shown = {memory.id for memory, _ in memories}
-    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_OF_COMING_DAYS_QUERY]
-    notices = (f"What is dated {named}.", *dated.notices)
-    return replace(dated, memories=tuple(memories), near=tuple(near), notices=notices)
+    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
+    return replace(dated, memories=tuple(memories), near=tuple(near), notices=(notice, *dated.notices))
+
+
+def _days_as_text(days: Days) -> str:
+    first, last = days
+    return str(first) if first == last else f"{first} to {last}"

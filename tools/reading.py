@@ -30,7 +30,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
-from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_by_coming_days_if_asked_for
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_by_days_if_asked_for
 from madeleine.tools.explaining import ids_of_explained_memories, recall_explanation_as_json, resolve_explain_argument
 from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
@@ -54,8 +54,8 @@ DEFAULT_FRAGMENT_MEMORY_COUNT = 3
 MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
 
-MAX_MEMORIES_OF_DAYS_TO_COME = 50
-"""Where a query asks for days to come and the caller sets no limit."""
+MAX_MEMORIES_OF_CALENDAR_QUERY = 50
+"""Where a query asks for days and the caller sets no limit."""
 MAX_ARCHIVED_HITS_IN_SEARCH = 5
 ARCHIVED_HITS_RESTORE_HINT = (
     "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
@@ -120,9 +120,9 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             language=call.language_model,
             explain=None if explain is None else [*explain],
         )
-        most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_DAYS_TO_COME
+        most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_CALENDAR_QUERY
         today = call.use_cases.recall.now().date()
-        result = await recall_by_coming_days_if_asked_for(recall, query, today, most=most_of_days)
+        result = await recall_by_days_if_asked_for(recall, query, today, most=most_of_days)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.relative_dates import relative_phrase_by_day
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_without_dates
 
@@ -32,6 +34,24 @@ async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | No
         return (await embedder.embed([text]))[0], ""
     except EmbeddingUnavailable as error:
         return None, str(error)
+
+
+def with_days_of_phrases_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
+    """The days that a phrase of the query means ("last week") as one word, the phrase: a candidate holds it that holds
+    one of them, and it is unknown if all are."""
+    phrase_of = relative_phrase_by_day(text, today)
+    phrases = [phrase_of.get(word, word) for word in pool.words]
+    joined = list(dict.fromkeys(phrases))
+    if len(joined) == len(phrases):
+        return replace(pool, words=tuple(phrases))
+    columns = [[at for at, phrase in enumerate(phrases) if phrase == one] for one in joined]
+    return replace(
+        pool,
+        words=tuple(joined),
+        holds=np.stack([pool.holds[:, at].any(axis=1) for at in columns], axis=1),
+        unknown=np.array([pool.unknown[at].all() for at in columns], np.bool_),
+        rarity=np.array([pool.rarity[at].max() for at in columns], np.float32),
+    )
 
 
 def closing_text_of_message(text: str) -> str:

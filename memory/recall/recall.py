@@ -4,10 +4,9 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property, partial
 
 import numpy as np
@@ -21,12 +20,14 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
+from madeleine.memory.recall.no_match import RespellWords, rank_respelled, with_memories_of_named_days_near
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
     query_without_names_and_dates,
     restrict_query_words_of_pool,
     try_to_embed_query,
+    with_days_of_phrases_joined,
 )
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,
@@ -51,8 +52,8 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateO
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
-from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_relative_dates_resolved
+from madeleine.memory.text.relative_dates import text_with_relative_dates_resolved
+from madeleine.memory.text.written_dates import text_with_iso_dates
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -115,11 +116,6 @@ class RecallResult:
     alike, best first. Where nothing matched, but preferences by meaning: the words of the query that no memory holds
     (ruling 19). What is near is not activated."""
     explanation: RecallExplanation | None = None
-
-
-_WORD = re.compile(r"\w+")
-RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]]]
-"""`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,21 +242,13 @@ class RecallMemories:
     async def _rank_respell_and_rerank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
         if ranked.has_no_match:
-            ranked = await self._rank_respelled(scope, query, ranked)
+            rank = partial(self.rank, scope)
+            if self.respell is not None:
+                ranked = await rank_respelled(rank, self.respell, scope, query, ranked)
+            ranked = await with_memories_of_named_days_near(rank, query, ranked, self.now().date())
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
-
-    async def _rank_respelled(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> RankedCandidates:
-        """Where nothing is found, words that no memory holds are replaced by like or related ones (ADR 34, 75)."""
-        unknown = ranked.pool.unknown_words
-        if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown, query.text)):
-            return ranked
-        folded = {fold_text(word): other for word, other in respelled.items()}
-        text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
-        again = await self.rank(scope, replace(query, text=text))
-        named = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in respelled.items())
-        return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
@@ -281,6 +269,7 @@ class RecallMemories:
         try:
             await asyncio.sleep(0)  # the model begins before the index is asked
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_from_embedding_task, embedding))
+            pool = with_days_of_phrases_joined(pool, query.text, self._today(query))
             vector, reason = await embedding
         finally:
             embedding.cancel()
@@ -337,7 +326,10 @@ class RecallMemories:
 
     def _text_with_dates_as_iso(self, text: str, query: RecallQuery) -> str:
         """For the search by words: dates in one form, those that are told from today as days."""
-        return text_with_iso_dates(text_with_relative_dates_resolved(text, (query.as_of or self.now()).date()))
+        return text_with_iso_dates(text_with_relative_dates_resolved(text, self._today(query)))
+
+    def _today(self, query: RecallQuery) -> date:
+        return (query.as_of or self.now()).date()
 
     async def _gate_outcomes(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float

@@ -11,11 +11,8 @@ from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import parse_iso_period, weekday_and_date_in_words
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.written_dates import (
-    date_texts_meant_by_relative_words,
-    month_names_replaced_by_english,
-    text_with_iso_dates,
-)
+from madeleine.memory.text.relative_dates import date_texts_meant_by_relative_words
+from madeleine.memory.text.written_dates import month_names_replaced_by_english, text_with_iso_dates
 
 ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question

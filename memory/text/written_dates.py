@@ -7,17 +7,14 @@ English words, as those beside every memory are. `9/11/2023` becomes both dates 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Mapping
+from datetime import date
 from functools import cache, lru_cache
-from itertools import chain
-from typing import NamedTuple
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
-from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers, probable_lexicons
+from madeleine.memory.text.lexicon import load_lexicon, load_lexicon_headers
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.scripts import HAN_CHAR_PATTERN
+from madeleine.memory.text.relative_dates import text_without_relative_dates
 
 _YEAR_FIRST_DATE_PATTERN = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
 _YEAR_LAST_DATE_PATTERN = re.compile(r"(?<![\w.:/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\w/])")
@@ -27,29 +24,6 @@ _CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
-HAN_NUMERAL_CHARACTERS = frozenset("一二两兩三四五六七八九十")
-DAYS_AROUND_WEEKS_AGO_DAY = 3
-"""Days on either side of the day that "two weeks ago" says."""
-_DAY_FUNCTION_BY_TIME_AGO_KIND: Mapping[str, Callable[[date, int], date]] = {
-    "two_days_ago": lambda today, _: today - timedelta(days=2),
-    "days_ago": lambda today, count: today - timedelta(days=count),
-    "weeks_ago": lambda today, count: today - timedelta(weeks=count),
-    "months_ago": lambda today, count: _first_day_of_earlier_month(today, count),  # noqa: PLW0108  defined below
-    "years_ago": lambda today, count: _first_day_of_earlier_month(today, 12 * count),
-}
-
-
-_DAY_FUNCTION_BY_WEEKDAY_KIND: Mapping[str, Callable[[date, int], date]] = {
-    "last_weekday": lambda today, weekday: today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1),
-    "weekday_of_last_week": lambda today, weekday: today - timedelta(days=today.weekday() + 7 - weekday),
-}
-
-
-class _RelativeDateMatch(NamedTuple):
-    start: int
-    end: int
-    kind: str
-    day: date
 
 
 def text_with_iso_dates(text: str) -> str:
@@ -79,24 +53,9 @@ def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
     return tuple(name for name in _month_names_in_text(text) if name not in left)
 
 
-def text_with_relative_dates_resolved(text: str, today: date) -> str:
-    """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
-    for found in sorted(_find_relative_dates(text, today), reverse=True):
-        text = f"{text[: found.start]} {_relative_date_match_as_text(found)} {text[found.end :]}"
-    return text
-
-
-def date_texts_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
-    """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
-    told."""
-    found = (one for one in _find_relative_dates(text, day) if one.kind != "weeks_ago")
-    return tuple(dict.fromkeys(_relative_date_match_as_text(one) for one in found))
-
-
 def text_without_dates(text: str) -> str:
     """The text without its dates, for what it is about."""
-    for found in sorted(_find_relative_dates(text, date.max), reverse=True):
-        text = f"{text[: found.start]}{text[found.end :]}"
+    text = text_without_relative_dates(text)
     names = _month_names_in_text(text)
     for pattern in (
         _ISO_DATE_PATTERN,
@@ -175,57 +134,3 @@ def _patterns_of_dates_with_named_month(
         re.compile(rf"(?<!\w)({names})\.? {day}(?:st|nd|rd|th)?(?![\w:])(?:,? {year})?", re.IGNORECASE),
         re.compile(rf"(?<!\w)({names})\.?,?{of} {year}", re.IGNORECASE),
     )
-
-
-def _find_relative_dates(text: str, today: date) -> Iterator[_RelativeDateMatch]:
-    low = text.lower().replace("’", "'")
-    if len(low) != len(text):
-        return
-    taken: list[range] = []
-    for lexicon in probable_lexicons(text):
-        for kind in (*_DAY_FUNCTION_BY_WEEKDAY_KIND, *_DAY_FUNCTION_BY_TIME_AGO_KIND):
-            pattern = lexicon.pattern(kind)
-            for match in pattern.finditer(low) if pattern else ():
-                if any(match.start() < one.stop and one.start < match.end() for one in taken):
-                    continue
-                try:
-                    day = _resolve_relative_day(lexicon, kind, match[0], today)
-                except (ValueError, OverflowError):
-                    continue
-                taken.append(range(match.start(), match.end()))
-                yield _RelativeDateMatch(match.start(), match.end(), kind, day)
-
-
-def _resolve_relative_day(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
-    words = re.findall(r"\d+|[^\W\d_]+", phrase)
-    if kind in _DAY_FUNCTION_BY_WEEKDAY_KIND:
-        return _DAY_FUNCTION_BY_WEEKDAY_KIND[kind](today, _weekday_number_in_phrase(lexicon, phrase, words))
-    counts = (
-        int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
-    )
-    han = (
-        int(unicodedata.numeric(sign)) for sign in HAN_CHAR_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
-    )
-    return _DAY_FUNCTION_BY_TIME_AGO_KIND[kind](today, next(chain(counts, han), 1))
-
-
-def _weekday_number_in_phrase(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
-    """From 0 for Monday. A lexicon may have several forms of each, week after week."""
-    days = lexicon.entries["days"].split()
-    places = words if lexicon.entries.get("spaced", True) else (phrase,)
-    return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
-
-
-def _first_day_of_earlier_month(day: date, count: int) -> date:
-    year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
-    return date(year, month + 1, 1)
-
-
-def _relative_date_match_as_text(found: _RelativeDateMatch) -> str:
-    day = found.day
-    if found.kind == "years_ago":
-        return str(day.year)
-    if found.kind == "months_ago":
-        return f"{ENGLISH_MONTH_NAMES[day.month - 1]} {day.year}"
-    around = DAYS_AROUND_WEEKS_AGO_DAY if found.kind == "weeks_ago" else 0
-    return " ".join((day + timedelta(days=n)).isoformat() for n in range(-around, around + 1))

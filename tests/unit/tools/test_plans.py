@@ -438,31 +438,6 @@ async def test_a_period_and_a_beginning_to_come_are_told_how_to_come_up(use: Use
     assert "parking space" in (await use("recall"))["start"].partition("coming up")[2]
 
 
-async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
-    """ "What is coming up next week?" brought what says "week", and not what is dated to it."""
-    await begun(use)
-    for text, days in (("The grant is due", 9), ("Leni's recital", 4), ("The fair opens", 40)):
-        await use("store", text=text, when=str(day(days)))
-    answer = await use("recall", query="What do we have to do in the next ten days?", format="memories")
-    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
-    assert answer["notice"] == f"What is dated {day(1)} to {day(10)}."
-    block = await use("recall", query="What do we have to do in the next ten days?", format="prompt")
-    assert "recital" in block["prompt"]
-    assert "fair" not in block["prompt"]
-    assert "notice" not in await use("recall", query="What is on tomorrow?", since=str(day(30)), format="memories")
-
-
-async def test_what_has_no_date_is_found_by_a_question_for_the_days_to_come_all_the_same(use: Use) -> None:
-    await begun(use, plumber := "The plumber comes tomorrow")
-    empty = await use("recall", query="What is on tomorrow?", format="memories")
-    assert empty["notice"] == f"Nothing is dated {day(1)}."
-    assert plumber in {memory["text"] for memory in (*empty["memories"], *empty.get("near", ()))}
-    await use("store", text="Leni's recital", when=str(day(1)))
-    answer = await use("recall", query="What is on tomorrow?", format="memories")
-    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital"]
-    assert plumber in {memory["text"] for memory in answer.get("near", ())}
-
-
 async def test_a_version_that_holds_since_a_past_day_is_offered_no_day_of_an_event(use: Use) -> None:
     """The advice was refused: the version's date says since when it is true."""
     await begun(use)

@@ -2,12 +2,11 @@
 
 from datetime import date
 
-from madeleine.memory.text.written_dates import (
+from madeleine.memory.text.relative_dates import (
     date_texts_meant_by_relative_words,
-    text_with_iso_dates,
     text_with_relative_dates_resolved,
-    text_without_dates,
 )
+from madeleine.memory.text.written_dates import text_with_iso_dates, text_without_dates
 from tests.rows import for_each_row
 
 TODAY = date(2024, 1, 24)

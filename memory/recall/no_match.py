@@ -1,0 +1,53 @@
+"""What a recall tries where nothing matches: other spellings of words that no memory holds (ADR 34, 75), and what is
+dated to the days that the query names (ADR 90)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+
+from madeleine.memory.model import Scope
+from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
+from madeleine.memory.text.calendar_questions import relative_days_named
+from madeleine.memory.text.normalization import fold_text
+
+MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
+_WORD = re.compile(r"\w+")
+RankQuery = Callable[[RecallQuery], Awaitable[RankedCandidates]]
+RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]]]
+"""`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
+
+
+async def rank_respelled(
+    rank: RankQuery, respell: RespellWords, scope: Scope, query: RecallQuery, ranked: RankedCandidates
+) -> RankedCandidates:
+    """Words that no memory holds are replaced by like or related ones; `ranked` if there are none or that finds
+    nothing."""
+    unknown = [word for word in ranked.pool.unknown_words if " " not in word]
+    if not unknown or not (respelled := await respell(scope, unknown, query.text)):
+        return ranked
+    folded = {fold_text(word): other for word, other in respelled.items()}
+    text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
+    again = await rank(replace(query, text=text))
+    named = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in respelled.items())
+    return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
+
+
+async def with_memories_of_named_days_near(
+    rank: RankQuery, query: RecallQuery, ranked: RankedCandidates, today: date
+) -> RankedCandidates:
+    """What is dated to the days that the query names from today ("last week") is near, before all else (ruling 19:
+    what a filter names matches)."""
+    if query.since or query.until or query.as_of or (days := relative_days_named(query.text, today)) is None:
+        return ranked
+    first, last = days
+    since, until = datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)
+    dated = await rank(replace(query, since=since, until=until))
+    ids = [id_ for id_ in dated.ids if id_ not in dated.procedural][:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]
+    if not ids:
+        return ranked
+    named = str(first) if first == last else f"{first} to {last}"
+    near = tuple(dict.fromkeys((*ids, *ranked.near_misses)))
+    return replace(ranked, near_misses=near, notices=(*ranked.notices, f"Near is first what is dated {named}."))

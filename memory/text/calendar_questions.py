@@ -1,0 +1,217 @@
+"""The days that a question asks for, and nothing else ("What is coming up next week?", "What did we do yesterday?"),
+seen from today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import date, timedelta
+from itertools import takewhile
+from typing import NamedTuple
+
+from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, probable_lexicons
+from madeleine.memory.text.relative_dates import (
+    DEFAULT_DAYS,
+    DEFAULT_WEEKS,
+    Days,
+    DaysFromToday,
+    RelativeDaysMatch,
+    latest_weekday_before,
+    month_containing_day,
+    number_in_phrase,
+    past_days_in_lexicon,
+    week_containing_day,
+)
+from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
+
+MAX_DAYS_TO_MONTH_WITHOUT_YEAR = 100
+"""Of a month that is farther away the last one is meant."""
+MAX_CALENDAR_QUESTION_CHARS = 200
+"""A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
+_NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
+_YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
+_MADE_UP_CONTENT_WORD = "zqnamed"
+
+
+def _span_of_next_days(today: date, count: int) -> Days:
+    return today + timedelta(days=1), today + timedelta(days=count)
+
+
+_DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
+    "tomorrow": lambda today, _: _span_of_next_days(today, 1),
+    "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
+    "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_WEEKS)),
+    "next_week": lambda today, _: week_containing_day(today + timedelta(weeks=1)),
+    "next_month": lambda today, _: month_containing_day(month_containing_day(today)[1] + timedelta(days=1)),
+    "today": lambda today, _: (today, today),
+    "this_week": lambda today, _: week_containing_day(today),
+    "this_month": lambda today, _: month_containing_day(today),
+}
+"""In this order, for "the next week" is a span and "next week" a week of the calendar."""
+
+
+class _NamedDays(NamedTuple):
+    """The one day, month or day of the week that a question names, with what it says before and behind that, and the
+    next and the last such days; None where none are meant. `may_be_name`: "May" and "Friday" may be somebody."""
+
+    before: str
+    behind: str
+    coming: Days | None
+    past: Days
+    may_be_name: bool
+
+
+def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
+    """None for a question that names anything besides. Of a day or a month without its year both the next and the last
+    may be meant, the likelier first."""
+    if len(question) > MAX_CALENDAR_QUESTION_CHARS:
+        return ()
+    low = question.lower().replace("\u2019", "'")
+    lexicons = lexicons_for_script_of_text(low)
+    for lexicon in lexicons:
+        for match in _relative_days_in_lexicon(low, lexicon, today):
+            if _has_only_question_and_calendar_words(f"{low[: match.start]} {low[match.end :]}", lexicon):
+                return (_up_to_today_if_asked(match.days, low[: match.start], lexicon, today),)
+    for find in (_named_date, _named_month, _named_weekday):
+        with suppress(ValueError, OverflowError):  # 29 February of a year that has none
+            if named := find(low, today):
+                return tuple(dict.fromkeys(_days_meant_by_name(low, named, lexicons, today)))
+    return ()
+
+
+def relative_days_named(question: str, today: date) -> Days | None:
+    """The days that a question tells from today, whatever else it asks; None if there are none or several."""
+    low = question.lower().replace("\u2019", "'")
+    if len(low) > MAX_CALENDAR_QUESTION_CHARS:
+        return None
+    matches = [match for lexicon in probable_lexicons(low) for match in _relative_days_in_lexicon(low, lexicon, today)]
+    days = {match.days for match in matches if not any(_is_within(match, other) for other in matches)}
+    return days.pop() if len(days) == 1 else None
+
+
+def _is_within(match: RelativeDaysMatch, other: RelativeDaysMatch) -> bool:
+    return other.end - other.start > match.end - match.start and other.start <= match.start and match.end <= other.end
+
+
+def _days_meant_by_name(low: str, named: _NamedDays, lexicons: tuple[Lexicon, ...], today: date) -> Iterator[Days]:
+    if named.coming and named.coming[1] >= today:
+        rest = f"{named.before} {named.behind}"
+        if any(_asks_for_coming_days(low, rest, lexicon) for lexicon in lexicons):
+            yield named.coming
+    if named.past[0] <= today:
+        for lexicon in probable_lexicons(low):
+            if _asks_for_past_days(named, lexicon):
+                yield _up_to_today_if_asked(named.past, named.before, lexicon, today)
+
+
+def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
+    for kind, days_of in _DAYS_BY_CALENDAR_KIND.items():
+        if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
+            with suppress(OverflowError):
+                days = days_of(today, number_in_phrase(lexicon, match[0]))
+                yield RelativeDaysMatch(match.start(), match.end(), kind, days)
+    yield from past_days_in_lexicon(low, lexicon, today)
+
+
+def _named_date(low: str, today: date) -> _NamedDays | None:
+    days = {(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(low, today)}
+    if len(days) != 1:
+        return None
+    [nearest] = days
+    rest = text_without_dates(low)
+    before = "".join(left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, rest, strict=False)))
+    is_to_come = nearest[0] > today and not _YEAR_PATTERN.search(low)
+    return _NamedDays(before, rest[len(before) :], nearest, _a_year_earlier(nearest) if is_to_come else nearest, False)
+
+
+def _named_month(low: str, today: date) -> _NamedDays | None:
+    """None for the name of a month that is an ordinary word where it stands ("may")."""
+    numbers = month_numbers_by_name_in_text(low)
+    places = [match for match in _NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers]
+    is_name = bool(places)
+    places = places or [*_MONTH_NUMBER_PATTERN.finditer(low)]
+    if len(places) != 1:
+        return None
+    [place] = places
+    month = numbers[place[0]] if is_name else int(place[1])
+    past = month_containing_day(date(today.year - (month > today.month), month, 1))
+    coming = month_containing_day(date(today.year + (month < today.month), month, 1))
+    is_soon = (coming[0] - today).days <= MAX_DAYS_TO_MONTH_WITHOUT_YEAR
+    return _NamedDays(low[: place.start()], low[place.end() :], coming if is_soon else None, past, is_name)
+
+
+def _named_weekday(low: str, today: date) -> _NamedDays | None:
+    places = [
+        (match, weekdays.index(match[0]) % 7)
+        for weekdays in _weekday_names_of_languages(low)
+        for match in _NUMBER_OR_WORD_PATTERN.finditer(low)
+        if match[0] in weekdays
+    ]
+    if len(places) != 1:
+        return None
+    [(place, weekday)] = places
+    past = latest_weekday_before(today, weekday)
+    coming = past + timedelta(weeks=1 if past + timedelta(weeks=1) > today else 2)
+    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), True)
+
+
+def _weekday_names_of_languages(low: str) -> list[list[str]]:
+    languages = lexicons_for_script_of_text(low)
+    return [lexicon.entries["days"].split() for lexicon in languages if lexicon.entries.get("spaced", True)]
+
+
+def _a_year_earlier(days: Days) -> Days:
+    first, last = days
+    return first.replace(year=first.year - 1), last.replace(year=last.year - 1)
+
+
+def _asks_for_coming_days(low: str, rest: str, lexicon: Lexicon) -> bool:
+    """Whether it has a word for it, and asks neither for the past nor for what begins on that day."""
+    if not _has_only_question_and_calendar_words(rest, lexicon):
+        return False
+    others = (lexicon.pattern(name) for name in ("asks_past", "from_day", "from_day_behind"))
+    if any(pattern and pattern.search(low) for pattern in others):
+        return False
+    return _has_calendar_word(rest, lexicon)
+
+
+def _asks_for_past_days(named: _NamedDays, lexicon: Lexicon) -> bool:
+    """Whether a word before the day says that something was in that time or since then, and not, say, before it; and
+    none means a calendar, but for such a word ("on")."""
+    ahead = named.before.strip()
+    if ahead and lexicon.entries.get("spaced", True):
+        start = next(filter(None, (_start_of_end(ahead, name, lexicon) for name in ("in_time", "since_time"))), None)
+        ahead = ahead[:start]
+        if start is None:
+            return False
+    elif named.may_be_name:
+        return False
+    rest = f"{ahead} {named.behind}"
+    return _has_only_question_and_calendar_words(rest, lexicon) and not _has_calendar_word(rest, lexicon)
+
+
+def _up_to_today_if_asked(days: Days, before: str, lexicon: Lexicon, today: date) -> Days:
+    return days if _start_of_end(before.strip(), "since_time", lexicon) is None else (days[0], today)
+
+
+def _start_of_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
+    """Where a match of the pattern begins that reaches the end of the text."""
+    pattern = lexicon.pattern(pattern_name)
+    matches = pattern.finditer(text) if pattern else ()
+    return next((match.start() for match in matches if match.end() == len(text)), None)
+
+
+def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
+    return not lexicon.words("calendar_words").isdisjoint(_NUMBER_OR_WORD_PATTERN.findall(text))
+
+
+def _has_only_question_and_calendar_words(question: str, lexicon: Lexicon) -> bool:
+    """Whether it holds nothing but words that ask, that join, and that mean a calendar."""
+    return set(content_words(f"{question} {_MADE_UP_CONTENT_WORD}")) <= {
+        _MADE_UP_CONTENT_WORD,
+        *lexicon.words("calendar_words"),
+    }

@@ -1,0 +1,185 @@
+"""Days that a text tells from the day of telling: yesterday, last month, the past two weeks, in the languages of the
+lexicons (ADR 42)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from itertools import chain
+from typing import NamedTuple
+
+from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
+from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
+from madeleine.memory.text.scripts import HAN_CHAR_PATTERN
+
+Days = tuple[date, date]
+"""The first and the last one."""
+DaysFromToday = Callable[[date, int], Days]
+"""Of today and the number in the phrase, 0 if it has none."""
+HAN_NUMERAL_CHARACTERS = frozenset("一二兩两三四五六七八九十")
+DAYS_AROUND_WEEKS_AGO_DAY = 3
+"""Days on either side of the day that "two weeks ago" says."""
+DEFAULT_DAYS, DEFAULT_WEEKS = 7, 4
+"""Of "the next few days" and "the past few weeks", without a number."""
+MAX_DAYS_OR_WEEKS = 1_000
+MAX_DAYS_WRITTEN_OUT = 15
+"""Of a longer period the months are written."""
+_ISO_DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d")
+_WORD_OR_NUMBER_PATTERN = re.compile(r"\d+|[^\W\d_]+")
+
+
+class RelativeDaysMatch(NamedTuple):
+    """`kind`: the pattern of the lexicon."""
+
+    start: int
+    end: int
+    kind: str
+    days: Days
+
+
+def week_containing_day(day: date) -> Days:
+    monday = day - timedelta(days=day.weekday())
+    return monday, monday + timedelta(days=6)
+
+
+def month_containing_day(day: date) -> Days:
+    return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+
+
+def _single_day(day: date) -> Days:
+    return day, day
+
+
+def _days_around(day: date) -> Days:
+    around = timedelta(days=DAYS_AROUND_WEEKS_AGO_DAY)
+    return day - around, day + around
+
+
+def _earlier_month(day: date, count: int) -> Days:
+    year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
+    return month_containing_day(date(year, month + 1, 1))
+
+
+def _year_of_day(day: date) -> Days:
+    return date(day.year, 1, 1), date(day.year, 12, 31)
+
+
+_PAST_DAYS_BY_WEEKDAY_KIND: Mapping[str, DaysFromToday] = {
+    "last_weekday": lambda today, weekday: _single_day(latest_weekday_before(today, weekday)),
+    "weekday_of_last_week": lambda today, weekday: _single_day(today - timedelta(days=today.weekday() + 7 - weekday)),
+}
+_PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
+    "last_weeks": lambda today, count: (today - timedelta(weeks=count or DEFAULT_WEEKS), today),
+    "last_days": lambda today, count: (today - timedelta(days=count or DEFAULT_DAYS), today),
+    "two_days_ago": lambda today, _: _single_day(today - timedelta(days=2)),
+    "days_ago": lambda today, count: _single_day(today - timedelta(days=count or 1)),
+    "weeks_ago": lambda today, count: (
+        _days_around(today - timedelta(weeks=count)) if count else week_containing_day(today - timedelta(weeks=1))
+    ),
+    "months_ago": lambda today, count: _earlier_month(today, count or 1),
+    "years_ago": lambda today, count: _year_of_day(_earlier_month(today, 12 * (count or 1))[0]),
+}
+"""In this order, for "the last week" is a span and "last week" a week of the calendar."""
+_KINDS_TOLD_IN_MEMORIES = frozenset({*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND}) - {
+    "weeks_ago",
+    "last_weeks",
+    "last_days",
+}
+
+
+def latest_weekday_before(today: date, weekday: int) -> date:
+    """`weekday`: from 0 for Monday."""
+    return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+
+
+def find_past_days(text: str, today: date) -> Iterator[RelativeDaysMatch]:
+    """What the text says of the past, seen from today."""
+    low = text.lower().replace("’", "'")
+    if len(low) != len(text):
+        return
+    taken: list[RelativeDaysMatch] = []
+    for lexicon in probable_lexicons(text):
+        for match in past_days_in_lexicon(low, lexicon, today):
+            if not any(match.start < one.end and one.start < match.end for one in taken):
+                taken.append(match)
+                yield match
+
+
+def past_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
+    """The same by one language. `low`: in lower case with straight apostrophes. Matches may overlap."""
+    for kind in (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND):
+        pattern = lexicon.pattern(kind)
+        for match in pattern.finditer(low) if pattern else ():
+            with suppress(ValueError, OverflowError):
+                days = _days_of_past_phrase(lexicon, kind, match[0], today)
+                yield RelativeDaysMatch(match.start(), match.end(), kind, days)
+
+
+def text_with_relative_dates_resolved(text: str, today: date) -> str:
+    """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
+    for found in sorted(find_past_days(text, today), reverse=True):
+        text = f"{text[: found.start]} {_days_as_text(found)} {text[found.end :]}"
+    return text
+
+
+def text_without_relative_dates(text: str) -> str:
+    for found in sorted(find_past_days(text, date.max), reverse=True):
+        text = f"{text[: found.start]}{text[found.end :]}"
+    return text
+
+
+def date_texts_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
+    """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a period of some
+    days none is told."""
+    found = (one for one in find_past_days(text, day) if one.kind in _KINDS_TOLD_IN_MEMORIES)
+    return tuple(dict.fromkeys(_days_as_text(one) for one in found))
+
+
+def relative_phrase_by_day(text: str, today: date) -> dict[str, str]:
+    """For each day that `text_with_relative_dates_resolved` writes the phrase of the text that it stands for."""
+    return {
+        day: text[found.start : found.end].strip().lower()
+        for found in find_past_days(text, today)
+        for day in _days_as_text(found).split()
+        if _ISO_DAY_PATTERN.fullmatch(day)
+    }
+
+
+def _days_of_past_phrase(lexicon: Lexicon, kind: str, phrase: str, today: date) -> Days:
+    if kind in _PAST_DAYS_BY_WEEKDAY_KIND:
+        words = _WORD_OR_NUMBER_PATTERN.findall(phrase)
+        return _PAST_DAYS_BY_WEEKDAY_KIND[kind](today, _weekday_number_in_phrase(lexicon, phrase, words))
+    return _PAST_DAYS_BY_KIND[kind](today, number_in_phrase(lexicon, phrase))
+
+
+def number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
+    """In digits, words or Han signs; 0 for a phrase without a number."""
+    words = _WORD_OR_NUMBER_PATTERN.findall(phrase)
+    counts = (
+        int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
+    )
+    han = (
+        int(unicodedata.numeric(sign)) for sign in HAN_CHAR_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
+    )
+    return min(next(chain(counts, han), 0), MAX_DAYS_OR_WEEKS)
+
+
+def _weekday_number_in_phrase(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
+    """From 0 for Monday. A lexicon may have several forms of each, week after week."""
+    days = lexicon.entries["days"].split()
+    places = words if lexicon.entries.get("spaced", True) else (phrase,)
+    return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
+
+
+def _days_as_text(found: RelativeDaysMatch) -> str:
+    first, last = found.days
+    if found.kind == "years_ago":
+        return str(first.year)
+    if found.kind != "months_ago" and (last - first).days < MAX_DAYS_WRITTEN_OUT:
+        return " ".join((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1))
+    months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+    return " ".join(f"{ENGLISH_MONTH_NAMES[month % 12]} {month // 12}" for month in months)

@@ -1,0 +1,143 @@
+"""A question for days to come or gone by, in the languages of the lexicons (ruling 19: what a filter names matches)."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from madeleine.memory.text.calendar_questions import days_asked_for
+from tests.rows import for_each_row
+
+TODAY = date(2026, 11, 27)
+"""A Friday."""
+TOMORROW, NEXT_WEEK, DECEMBER = ("2026-11-28",) * 2, ("2026-11-30", "2026-12-06"), ("2026-12-01", "2026-12-31")
+
+
+@for_each_row(
+    ("question", "days"),
+    [
+        ("What is coming up next week?", NEXT_WEEK),
+        ("What are my plans for the coming week?", ("2026-11-28", "2026-12-04")),
+        ("What do I have over the next week?", ("2026-11-28", "2026-12-04")),
+        ("What do we have to do in the next ten days?", ("2026-11-28", "2026-12-07")),
+        ("What is happening over the next few days?", ("2026-11-28", "2026-12-04")),
+        ("What is on in the next 2 weeks?", ("2026-11-28", "2026-12-11")),
+        ("What is coming up in the next weeks?", ("2026-11-28", "2026-12-25")),
+        ("Was steht in den nächsten Wochen an?", ("2026-11-28", "2026-12-25")),
+        ("What do we have over the coming days?", ("2026-11-28", "2026-12-04")),
+        ("What's on next month?", DECEMBER),
+        ("What is happening in December?", DECEMBER),
+        ("What is planned for January 2027?", ("2027-01-01", "2027-01-31")),
+        ("What is on 2026-12-12?", ("2026-12-12",) * 2),
+        ("Impegni di dicembre", DECEMBER),
+        ("O que temos marcado para dezembro?", DECEMBER),
+        ("Was steht im Dezember an?", DECEMBER),
+        ("Какие встречи 3 декабря?", ("2026-12-03",) * 2),
+        ("Do I have any appointments tomorrow?", TOMORROW),
+        ("Was steht nächste Woche an?", NEXT_WEEK),
+        ("Habe ich morgen Termine?", TOMORROW),
+        ("¿Qué tengo la semana que viene?", NEXT_WEEK),
+        ("Quels rendez-vous ai-je demain ?", TOMORROW),
+        ("Che appuntamenti ho domani?", TOMORROW),
+        ("O que tenho na próxima semana?", NEXT_WEEK),
+        ("Wat staat er volgende week op de agenda?", NEXT_WEEK),
+        ("Какие встречи на следующей неделе?", NEXT_WEEK),
+        ("来週の予定は？", NEXT_WEEK),
+        ("明天有什么事？", TOMORROW),
+        ("다음 주 일정이 뭐야?", NEXT_WEEK),
+        ("ما هي مواعيد الأسبوع القادم؟", NEXT_WEEK),
+        ("Who is on duty next week?", None),
+        ("Who is on duty in December?", None),
+        ("What is planned before 3 December?", None),
+        ("What is planned from 3 December on?", None),
+        ("Who may be there?", None),
+        ("Who is December?", None),
+        ("What do we have in December and January?", None),
+        ("What did Tom plan for next week?", None),
+        ("Is the market in the morning?", None),
+        ("What is on 9999999 days from now?", None),
+        ("And then? " * 20 + "What is on next week?", None),
+        ("Was macht sie am Morgen?", None),
+        ("¿Qué hace ella por la mañana?", None),
+        ("Wat doet ze op de morgen?", None),
+        ("下周围有什么活动？", None),
+        ("다음 주제가 뭐야?", None),
+        ("来週号は何？", None),
+        ("", None),
+    ],
+)
+def test_days_to_come_are_read_where_nothing_else_is_asked(question: str, days: tuple[str, str] | None) -> None:
+    assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == ([days] if days else [])
+
+
+LAST_WEEK, MARCH, YESTERDAY = ("2026-11-16", "2026-11-22"), ("2026-03-01", "2026-03-31"), ("2026-11-26",) * 2
+
+
+@for_each_row(
+    ("question", "days"),
+    [
+        ("What happened last week?", [LAST_WEEK]),
+        ("What did we do yesterday?", [YESTERDAY]),
+        ("What did I do today?", [("2026-11-27",) * 2]),
+        ("What happened this month?", [("2026-11-01", "2026-11-30")]),
+        ("What did we do in the past two weeks?", [("2026-11-13", "2026-11-27")]),
+        ("What happened over the last few days?", [("2026-11-20", "2026-11-27")]),
+        ("What happened since last week?", [("2026-11-16", "2026-11-27")]),
+        ("What happened since Monday?", [("2026-11-23", "2026-11-27")]),
+        ("What did we do on Monday?", [("2026-11-23",) * 2]),
+        ("What happened last Friday?", [("2026-11-20",) * 2]),
+        ("What happened in March?", [MARCH]),
+        ("What happened last March?", [MARCH]),
+        ("What happened in December?", [("2025-12-01", "2025-12-31")]),
+        ("What happened in November?", [("2026-11-01", "2026-11-30")]),
+        ("What happened in March 2025?", [("2025-03-01", "2025-03-31")]),
+        ("What do we have in June?", [("2026-06-01", "2026-06-30")]),
+        ("What happened on 12 March?", [("2027-03-12",) * 2, ("2026-03-12",) * 2]),
+        ("What do we have on 12 December?", [("2026-12-12",) * 2, ("2025-12-12",) * 2]),
+        ("What did we do on 10 December?", [("2025-12-10",) * 2]),
+        ("What do we have on 12 November?", [("2026-11-12",) * 2]),
+        ("What happened since 3 March?", [("2026-03-03", "2026-11-27")]),
+        ("Was haben wir gestern gemacht?", [YESTERDAY]),
+        ("Was ist letzte Woche passiert?", [LAST_WEEK]),
+        ("Was war im Dezember?", [("2025-12-01", "2025-12-31")]),
+        ("Was ist am 12. März passiert?", [("2026-03-12",) * 2]),
+        ("Was haben wir am Montag gemacht?", [("2026-11-23",) * 2]),
+        ("Was ist seit Montag passiert?", [("2026-11-23", "2026-11-27")]),
+        ("Was haben wir in den letzten drei Tagen gemacht?", [("2026-11-24", "2026-11-27")]),
+        ("Qu'est-ce qu'on a fait hier ?", [YESTERDAY]),
+        ("Que s'est-il passé la semaine dernière ?", [LAST_WEEK]),
+        ("Que s'est-il passé en mars ?", [MARCH]),
+        ("¿Qué pasó la semana pasada?", [LAST_WEEK]),
+        ("¿Qué hicimos en marzo?", [MARCH]),
+        ("Che cosa abbiamo fatto ieri?", [YESTERDAY]),
+        ("Cosa è successo la settimana scorsa?", [LAST_WEEK]),
+        ("O que fizemos ontem?", [YESTERDAY]),
+        ("O que aconteceu em março?", [MARCH]),
+        ("Wat hebben we gisteren gedaan?", [YESTERDAY]),
+        ("Wat is er vorige week gebeurd?", [LAST_WEEK]),
+        ("Что мы делали вчера?", [YESTERDAY]),
+        ("Что было в марте?", [MARCH]),
+        ("昨日は何をした？", [YESTERDAY]),
+        ("先週何があった？", [LAST_WEEK]),
+        ("昨天我们做了什么？", [YESTERDAY]),
+        ("上周发生了什么？", [LAST_WEEK]),
+        ("어제 뭐 했어?", [YESTERDAY]),
+        ("지난주에 무슨 일이 있었어?", [LAST_WEEK]),
+        ("ماذا فعلنا أمس؟", [YESTERDAY]),
+        ("ماذا حدث الأسبوع الماضي؟", [LAST_WEEK]),
+        ("What did Ada do last week?", []),
+        ("What went wrong last Friday?", []),
+        ("What happened before 3 March?", []),
+        ("What happened until March?", []),
+        ("What did April say?", []),
+        ("May I?", []),
+        ("Who may be there?", []),
+        ("Which port does staging use today?", []),
+    ],
+)
+def test_days_gone_by_are_read_where_nothing_else_is_asked(question: str, days: list[tuple[str, str]]) -> None:
+    assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == days
+
+
+def test_more_weeks_than_a_calendar_has_are_cut() -> None:
+    assert days_asked_for("What is on in the next 999 weeks?", TODAY)
+    assert not days_asked_for("What is on in the next 999 weeks?", date(9999, 12, 30))

@@ -1,0 +1,77 @@
+"""Queries for days and nothing else are answered as by a calendar (ADR 90, ruling 19: what a filter names matches)."""
+
+from __future__ import annotations
+
+from tests.unit.tools.conftest import Use
+from tests.unit.tools.test_plans import begun, day
+
+
+async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
+    """ "What is coming up next week?" brought what says "week", and not what is dated to it."""
+    await begun(use)
+    for text, days in (("The grant is due", 9), ("Leni's recital", 4), ("The fair opens", 40)):
+        await use("store", text=text, when=str(day(days)))
+    answer = await use("recall", query="What do we have to do in the next ten days?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
+    assert answer["notice"] == f"What is dated {day(1)} to {day(10)}."
+    block = await use("recall", query="What do we have to do in the next ten days?", format="prompt")
+    assert "recital" in block["prompt"]
+    assert "fair" not in block["prompt"]
+    assert "notice" not in await use("recall", query="What is on tomorrow?", since=str(day(30)), format="memories")
+
+
+async def test_what_has_no_date_is_found_by_a_question_for_the_days_to_come_all_the_same(use: Use) -> None:
+    await begun(use, plumber := "The plumber comes tomorrow")
+    empty = await use("recall", query="What is on tomorrow?", format="memories")
+    assert empty["notice"] == f"Nothing is dated {day(1)}."
+    assert plumber in {memory["text"] for memory in (*empty["memories"], *empty.get("near", ()))}
+    await use("store", text="Leni's recital", when=str(day(1)))
+    answer = await use("recall", query="What is on tomorrow?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital"]
+    assert plumber in {memory["text"] for memory in answer.get("near", ())}
+
+
+async def texts(use: Use, query: str) -> list[str]:
+    return [memory["text"] for memory in (await use("recall", query=query, format="memories"))["memories"]]
+
+
+async def test_a_question_for_days_gone_by_is_a_calendar_too(use: Use) -> None:
+    """ "What happened last week?" found nothing, and named the days of the week as unknown words."""
+    for text, days in (("The tap was mended", -3), ("Leni's recital", -1), ("The fair opened", -40), ("A new lock", 4)):
+        await use("store", text=text, when=str(day(days)))
+    assert await texts(use, "What did we do yesterday?") == ["Leni's recital"]
+    assert await texts(use, "Was ist in den letzten drei Tagen passiert?") == ["The tap was mended", "Leni's recital"]
+    assert await texts(use, f"What happened since {day(-50):%-d %B %Y}?") == [
+        "The fair opened",
+        "The tap was mended",
+        "Leni's recital",
+    ]
+    empty = await use("recall", query="What happened 10 days ago?", format="memories")
+    assert empty["notice"] == f"Nothing is dated {day(-10)}."
+    assert empty["unknown_words"] == ["10 days ago"]
+
+
+async def test_of_a_day_without_its_year_the_one_is_meant_that_something_is_dated_to(use: Use) -> None:
+    """ "What happened on 12 March?" was answered with "Nothing is dated" to the next one."""
+    last_year = day(60).replace(year=day(60).year - 1, day=28)
+    await use("store", text="The harbour froze over", when=str(last_year))
+    answer = await use("recall", query=f"What happened on {last_year:%-d %B}?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["The harbour froze over"]
+    assert answer["notice"] == f"What is dated {last_year}."
+
+
+async def test_where_nothing_matches_what_is_dated_to_the_days_of_the_query_is_near(use: Use) -> None:
+    await use("store", text="The backup failed, the disk was full", when=str(day(-1)))
+    await use("store", text="The fair opened", when=str(day(-40)))
+    answer = await use("recall", query="Which quarrel was there yesterday?", format="memories")
+    assert answer["memories"] == []
+    assert answer["near"][0]["text"] == "The backup failed, the disk was full"
+    assert answer["notice"] == f"Near is first what is dated {day(-1)}."
+
+
+async def test_of_the_days_of_a_week_one_is_enough(use: Use) -> None:
+    """The other six were unknown words, and kept what matches from being found."""
+    told = day(-14)
+    await use("store", text="Ada cooked a dinner of lentils", when=str(told))
+    await use("store", text="Ben plays the violin", when=str(day(-40)))
+    assert await texts(use, "What did Ada cook two weeks ago?") == ["Ada cooked a dinner of lentils"]
