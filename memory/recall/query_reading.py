@@ -16,9 +16,13 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words
-from madeleine.memory.text.relative_dates import relative_phrase_by_day
+from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.written_dates import text_without_dates
+from madeleine.memory.text.written_dates import (
+    english_month_by_name_in_question,
+    text_with_iso_dates,
+    text_without_dates,
+)
 
 END_OF_MESSAGE_SENTENCE_COUNT = 2
 MIN_QUESTION_CONTENT_WORDS = 2
@@ -36,10 +40,17 @@ async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | No
         return None, str(error)
 
 
-def with_days_of_phrases_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
-    """The days that a phrase of the query means ("last week") as one word, the phrase: a candidate holds it that holds
-    one of them, and it is unknown if all are."""
-    phrase_of = relative_phrase_by_day(text, today)
+def text_for_word_search(text: str, today: date) -> str:
+    """Dates in one form, those that are told from today as days; English names of months beside others."""
+    dated = text_with_iso_dates(text_with_relative_dates_resolved(text, today))
+    return " ".join((dated, *english_month_by_name_in_question(dated).values()))
+
+
+def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
+    """What `text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate holds
+    it that holds one of them, and it is unknown if all are."""
+    months = english_month_by_name_in_question(text_with_iso_dates(text))
+    phrase_of = {**relative_phrase_by_day(text, today), **{month: name for name, month in months.items()}}
     phrases = [phrase_of.get(word, word) for word in pool.words]
     joined = list(dict.fromkeys(phrases))
     if len(joined) == len(phrases):

@@ -26,8 +26,9 @@ from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
     query_without_names_and_dates,
     restrict_query_words_of_pool,
+    text_for_word_search,
     try_to_embed_query,
-    with_days_of_phrases_joined,
+    with_words_of_one_time_joined,
 )
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,
@@ -52,8 +53,6 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateO
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
-from madeleine.memory.text.relative_dates import text_with_relative_dates_resolved
-from madeleine.memory.text.written_dates import text_with_iso_dates
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -221,7 +220,7 @@ class RecallMemories:
         if query.as_of is not None or not await self.ledger.has_dead_memories(scope):
             return 0
         words = CandidateQuery(
-            words=self._text_with_dates_as_iso(query.text, query),
+            words=text_for_word_search(query.text, self._today(query)),
             statuses=("dead",),
             categories=query.categories,
             themes=query.themes,
@@ -252,9 +251,10 @@ class RecallMemories:
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
+        today = self._today(query)
         candidate_query = CandidateQuery(
-            words=self._text_with_dates_as_iso(query.text, query),
-            twice=self._text_with_dates_as_iso(closing_text_of_message(query.text), query),
+            words=text_for_word_search(query.text, today),
+            twice=text_for_word_search(closing_text_of_message(query.text), today),
             statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -269,7 +269,7 @@ class RecallMemories:
         try:
             await asyncio.sleep(0)  # the model begins before the index is asked
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_from_embedding_task, embedding))
-            pool = with_days_of_phrases_joined(pool, query.text, self._today(query))
+            pool = with_words_of_one_time_joined(pool, query.text, today)
             vector, reason = await embedding
         finally:
             embedding.cancel()
@@ -324,10 +324,6 @@ class RecallMemories:
             ),
         )
 
-    def _text_with_dates_as_iso(self, text: str, query: RecallQuery) -> str:
-        """For the search by words: dates in one form, those that are told from today as days."""
-        return text_with_iso_dates(text_with_relative_dates_resolved(text, self._today(query)))
-
     def _today(self, query: RecallQuery) -> date:
         return (query.as_of or self.now()).date()
 
@@ -340,7 +336,9 @@ class RecallMemories:
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = restrict_query_words_of_pool(pool, content_words(self._text_with_dates_as_iso(end, query)), cosine)
+        of_words = restrict_query_words_of_pool(
+            pool, content_words(text_for_word_search(end, self._today(query))), cosine
+        )
         return whole, await self._candidate_matcher(replace(query, text=end), of_words, of_end, trust)
 
     async def _pool_with_subject_cosines(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:

@@ -129,7 +129,6 @@ def _named_date(low: str, today: date) -> _NamedDays | None:
 
 
 def _named_month(low: str, today: date) -> _NamedDays | None:
-    """None for the name of a month that is an ordinary word where it stands ("may")."""
     numbers = month_numbers_by_name_in_text(low)
     places = [match for match in _NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers]
     is_name = bool(places)

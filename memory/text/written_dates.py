@@ -12,7 +12,12 @@ from datetime import date
 from functools import cache, lru_cache
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
-from madeleine.memory.text.lexicon import load_lexicon, load_lexicon_headers
+from madeleine.memory.text.lexicon import (
+    all_words_of_lexicon_lists,
+    load_lexicon,
+    load_lexicon_headers,
+    probable_lexicons,
+)
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.relative_dates import text_without_relative_dates
 
@@ -24,6 +29,8 @@ _CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
+MAX_LANGUAGES_OF_MONTH_NAME = 3
+"""That a question may be in: of more nothing tells which it is."""
 
 
 def text_with_iso_dates(text: str) -> str:
@@ -117,6 +124,18 @@ def _month_names_in_text(text: str) -> tuple[str, ...]:
 def month_numbers_by_name_in_text(text: str) -> Mapping[str, int]:
     """The names of months in the text, in lower case, each with its number, from 1."""
     return {name: _month_number_of_name(name) for name in _month_names_in_text(text)}
+
+
+def english_month_by_name_in_question(question: str) -> Mapping[str, str]:
+    """For the names of months that the question has in another language the English ones, in lower case: the dates
+    beside memories are in English. None where its language cannot be told: "Mars" is a planet, too."""
+    names = _month_names_in_text(question)
+    if not names or len(lexicons := probable_lexicons(question)) > MAX_LANGUAGES_OF_MONTH_NAME:
+        return {}
+    listed = all_words_of_lexicon_lists(lexicons, "months")
+    own = listed | {without_accents(name) for name in listed}
+    english = {name: ENGLISH_MONTH_NAMES[_month_number_of_name(name) - 1].lower() for name in names if name in own}
+    return {name: month for name, month in english.items() if name != month}
 
 
 @lru_cache(maxsize=100)

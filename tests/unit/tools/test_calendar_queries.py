@@ -75,3 +75,11 @@ async def test_of_the_days_of_a_week_one_is_enough(use: Use) -> None:
     await use("store", text="Ada cooked a dinner of lentils", when=str(told))
     await use("store", text="Ben plays the violin", when=str(day(-40)))
     assert await texts(use, "What did Ada cook two weeks ago?") == ["Ada cooked a dinner of lentils"]
+
+
+async def test_a_month_in_another_language_than_the_memories_is_no_unknown_word(use: Use) -> None:
+    """Dates beside memories are in English words."""
+    await use("store", text="Ada passed her driving test", when="2026-03-28")
+    await use("store", text="Ada was in Rome with her sister", when="2026-05-03")
+    assert (await texts(use, "Qu'est-ce qu'Ada a fait en mai ?"))[0] == "Ada was in Rome with her sister"
+    assert (await texts(use, "Was hat Ada im März gemacht?"))[0] == "Ada passed her driving test"

@@ -6,7 +6,11 @@ from madeleine.memory.text.relative_dates import (
     date_texts_meant_by_relative_words,
     text_with_relative_dates_resolved,
 )
-from madeleine.memory.text.written_dates import text_with_iso_dates, text_without_dates
+from madeleine.memory.text.written_dates import (
+    english_month_by_name_in_question,
+    text_with_iso_dates,
+    text_without_dates,
+)
 from tests.rows import for_each_row
 
 TODAY = date(2024, 1, 24)
@@ -62,3 +66,19 @@ def test_a_week_is_its_days_to_a_question_and_nothing_to_a_text() -> None:
 def test_what_a_question_is_about_has_no_dates() -> None:
     question = "What did we eat on 24.01.2024, 3 May, 2024-01-02 and yesterday?"
     assert text_without_dates(question).split() == ["What", "did", "we", "eat", "on", ",", ",", "and", "?"]
+
+
+@for_each_row(
+    ("question", "english"),
+    [
+        ("Was hat Ada im März gemacht?", {"märz": "march"}),
+        ("Qu'est-ce qu'Ada a fait en mai et en aout ?", {"mai": "may", "aout": "august"}),
+        ("Что Ада делала в марте?", {"марте": "march"}),
+        ("What did Ada do in March?", {}),
+        ("Was hat Ada im April gemacht?", {}),
+        ("Mars rover", {}),
+        ("Why is Mars red and who has been on it?", {}),
+    ],
+)
+def test_a_month_of_a_question_has_its_english_name(question: str, english: dict[str, str]) -> None:
+    assert english_month_by_name_in_question(question) == english
