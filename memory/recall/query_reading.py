@@ -48,19 +48,23 @@ def text_for_word_search(text: str, today: date) -> str:
 
 def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
     """What `text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate holds
-    it that holds one of them, and it is unknown if all are."""
+    it that holds one of them, and it is unknown if all are. "Mai" is not unknown, for "may" is no word of the index."""
     months = english_month_by_name_in_question(text_with_iso_dates(text))
     phrase_of = {**relative_phrase_by_day(text, today), **{month: name for name, month in months.items()}}
+    if not phrase_of:
+        return pool
     phrases = [phrase_of.get(word, word) for word in pool.words]
     joined = list(dict.fromkeys(phrases))
-    if len(joined) == len(phrases):
-        return replace(pool, words=tuple(phrases))
+    not_indexed = {name for name, month in months.items() if month not in pool.words}
     columns = [[at for at, phrase in enumerate(phrases) if phrase == one] for one in joined]
     return replace(
         pool,
         words=tuple(joined),
         holds=np.stack([pool.holds[:, at].any(axis=1) for at in columns], axis=1),
-        unknown=np.array([pool.unknown[at].all() for at in columns], np.bool_),
+        unknown=np.array(
+            [pool.unknown[at].all() and one not in not_indexed for one, at in zip(joined, columns, strict=True)],
+            np.bool_,
+        ),
         rarity=np.array([pool.rarity[at].max() for at in columns], np.float32),
     )
 
