@@ -37,7 +37,7 @@ SHA256_BY_MODEL_FILE: Mapping[str, str] = {
 
 LAYERS, HEADS, WIDTH, INNER_WIDTH, WORDS, SOURCE_POSITIONS = 6, 12, 384, 1536, 30522, 512
 MAX_INT8_MODEL_TOKENS = 256
-MAX_WEIGHT_AVOIDING_INT16_OVERFLOW = 64
+MAX_INT8_MODEL_WEIGHT = 64
 """The greatest weight: two products with a byte, 2 × 255 × 64, fit in 16 bits, where AVX2 adds them up."""
 LAYER_NORM_EPSILON = 1e-12
 
@@ -188,9 +188,7 @@ class _OnnxGraphBuilder:
         return self._add_node_with_outputs("DynamicQuantizeLinear", [states], names, "", {})
 
     def add_int8_matrix_product(self, source: Float32WeightsByName, name: str, given: list[str]) -> str:
-        weights, scales = _int8_values_and_scales(
-            source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT_AVOIDING_INT16_OVERFLOW
-        )
+        weights, scales = _int8_values_and_scales(source[f"{name}.weight"], axis=0, maximum=MAX_INT8_MODEL_WEIGHT)
         states, scale, zero = given
         inputs = [
             states,

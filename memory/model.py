@@ -361,7 +361,7 @@ def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 
 
-def parse_iso_moment(text: str) -> datetime | None:
+def parse_iso_moment_or_none(text: str) -> datetime | None:
     """The start of an ISO date (`parse_iso_period`), aware, in UTC; None where the text is none."""
     period = parse_iso_period(text)
     return period.start if period else None

@@ -134,7 +134,7 @@ class UnitOfWork:
         vectors = await self.load_memory_vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
 
-    def active_member_count(self, cluster_id: ClusterId) -> int:
+    def active_status_member_count(self, cluster_id: ClusterId) -> int:
         return self._active[cluster_id]
 
     def put_memory_state(self, state: MemoryFieldsForPatrol) -> None:

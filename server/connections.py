@@ -103,7 +103,7 @@ class ConnectionSlots:
         return False
 
 
-class ThrottledWarnings:
+class WarningThrottle:
     """One line for many errors in a row."""
 
     def __init__(self, seconds: float = WARNING_THROTTLE_INTERVAL_SECONDS) -> None:
@@ -111,7 +111,7 @@ class ThrottledWarnings:
         self._logged_at = float("-inf")
         self._count = 0
 
-    def log(self, message: str, error: object, *, now: float) -> None:
+    def log_or_count(self, message: str, error: object, *, now: float) -> None:
         self._count += 1
         if now - self._logged_at >= self._seconds:
             logger.warning("%s (%d times): %s", message, self._count, error)
@@ -128,7 +128,7 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
     asyncio's own servers, when no file can be opened, log each of up to `backlog` failures at a time, and begin as many
     further attempts a second later.
     """
-    loop, errors = asyncio.get_running_loop(), ThrottledWarnings()
+    loop, errors = asyncio.get_running_loop(), WarningThrottle()
     accepted = 0
     listener.setblocking(False)
     while True:
@@ -137,7 +137,7 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
         except ConnectionError:
             continue  # the client left before it was accepted
         except OSError as error:
-            errors.log("a connection could not be accepted", error, now=loop.time())
+            errors.log_or_count("a connection could not be accepted", error, now=loop.time())
             await asyncio.sleep(ACCEPT_RETRY_SECONDS)
             continue
         on_connection(connection, address)

@@ -190,7 +190,7 @@ class FakeChat:
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals:
+    async def unread_message_totals_across_beings(self) -> UnreadMessageTotals:
         every = self._sessions.values()
         return UnreadMessageTotals(
             unread=sum(kept.next - kept.watched for kept in every),

@@ -11,7 +11,7 @@ from pydantic import Field
 from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, ChatRole, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import IngestedChunk, IngestedTextWithChunks, TextIngestRequest
-from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
+from madeleine.memory.model import Category, MemoryId, parse_iso_moment_or_none, short_id_of_non_memory
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
@@ -116,7 +116,7 @@ async def observe_conversation(call: ToolCallContext, arguments: ObserveArgument
 
 
 def _conversation_message_from_argument(position: int, message: ObservedMessage) -> NewConversationMessage:
-    at = parse_iso_moment(message.when) if message.when else None
+    at = parse_iso_moment_or_none(message.when) if message.when else None
     if message.when and at is None:
         raise InvalidInput(
             f"messages.{position}.when: {excerpt_for_error(message.when)!r} is not an ISO date or time, such as "

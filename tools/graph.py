@@ -64,7 +64,7 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
     return without_empty_fields(
         entity=entity_as_json(result.entity),
         relations=[relation_as_json(one) for one in result.relations],
-        neighbours=[neighbour_as_json(one) for one in result.neighbours],
+        neighbours=[neighbour_entity_as_json(one) for one in result.neighbours],
         timeline=[timeline_memory_as_json(memory) for memory in result.timeline],
         entities=[entity_as_json(one) for one in result.named_like],
     ) | notice_field(
@@ -92,7 +92,7 @@ def relation_as_json(dated: RelationWithMemory) -> dict[str, Any]:
     return shown | _relation_source_as_json(memory) | without_empty_fields(stated=relation.stated or None)
 
 
-def neighbour_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
+def neighbour_entity_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
     return {"name": neighbour.name, "kind": neighbour.kind} | without_empty_fields(
         via=neighbour.via,
         weight=round(neighbour.weight, 2),

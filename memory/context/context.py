@@ -208,7 +208,9 @@ class BuildPromptContext:
     async def _recall_for_message(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit. The emotions of the conversation's last memory are the current ones
         (spec T7)."""
-        emotions = await self.ledger.latest_emotions_of_session(scope, query.session_id) if query.session_id else ()
+        emotions = (
+            await self.ledger.emotions_of_latest_session_memory(scope, query.session_id) if query.session_id else ()
+        )
         recall_query = RecallQuery(
             text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKEN_BUDGET, emotions=emotions
         )

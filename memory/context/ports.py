@@ -70,10 +70,10 @@ class SessionStartMemories:
         older = memory.possibly_superseded_memory_id
         if older and older in self.possibly_superseded:
             return f"may supersede {self.possibly_superseded[older]}"
-        latest = self.latest_possible_change_of(memory)
+        latest = self.latest_memory_possibly_changing(memory)
         return f"{latest.short_id} may tell otherwise" if latest else ""
 
-    def latest_possible_change_of(self, memory: Memory) -> Memory | None:
+    def latest_memory_possibly_changing(self, memory: Memory) -> Memory | None:
         """Of these, what resembles the memory and tells of a change."""
         telling = (
             one
@@ -116,7 +116,9 @@ def possibly_outdated_memory_ids(memories: Sequence[Memory]) -> set[MemoryId]:
     """Those that a later one of them was proposed to supersede, or may tell a change of, while nobody has decided."""
     start = SessionStartMemories(changed=memories)
     latest = {memory.id for memory in start.groups_without_repeats()["changes"]}
-    return {memory.id for memory in memories if memory.id not in latest or start.latest_possible_change_of(memory)}
+    return {
+        memory.id for memory in memories if memory.id not in latest or start.latest_memory_possibly_changing(memory)
+    }
 
 
 class ContextLedger(ChatReader, CoreBlockReader, Protocol):
@@ -137,7 +139,7 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     async def recently_activated_memories(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
 
-    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def emotions_of_latest_session_memory(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
     async def memory_groups_for_session_start(

@@ -113,7 +113,7 @@ async def _similar_memories_with_cosines(
     return [(memory, cosine) for memory, cosine in memories if memory is not None]
 
 
-async def prepare_new_version(
+async def as_superseding_memory(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, supersedes: MemoryId | None
 ) -> tuple[Memory, Memory | None, datetime | None]:
     """(memory, what it supersedes, since when) with the memory's dates as a version; an unknown memory to supersede is

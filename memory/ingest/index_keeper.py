@@ -129,7 +129,7 @@ class IndexKeeper:
         `index_marked_memories`. Returns the number of memories that have any. Raises `EmbeddingUnavailable`."""
         done, size = 0, PIECE_EMBEDDING_BATCH_TEXTS
         model = model_name_of_piece_vectors(self.embedder.model_name)
-        while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
+        while memories := await self.source.memories_not_embedded_by_model(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces_of_legible_texts(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
             await self.source.cache_vectors_of_texts_in_memories(model, whole)
@@ -178,7 +178,7 @@ class IndexKeeper:
 
     async def _embed_batch(self, embedder: Embedder, *, mark: bool = True) -> int:
         model = embedder.model_name
-        memories = await self.source.memories_without_vector(model, limit=BACKGROUND_EMBED_BATCH_TEXTS)
+        memories = await self.source.memories_not_embedded_by_model(model, limit=BACKGROUND_EMBED_BATCH_TEXTS)
         if not memories:
             return 0
         embedded = await embed_with_cache(embedder, self.source, [memory.embedded_text for memory in memories])

@@ -152,7 +152,7 @@ class NoTruthChangeToUndo(CannotUndo):
     """No act has concerned the memory. Not the same as an act on which a later one stands."""
 
 
-class TruthChangeLedger(Protocol):
+class RetractionAndUndoLedger(Protocol):
     """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
 
     async def retract(
@@ -224,7 +224,7 @@ class IndexingLedger(VectorCache, Protocol):
     ) -> None:
         """Those of texts that a memory has; with `mark` leaves a mark for each such memory but for an empty vector."""
 
-    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
+    async def memories_not_embedded_by_model(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
     async def drop_vectors_of_replaced_model(

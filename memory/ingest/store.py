@@ -21,7 +21,7 @@ from madeleine.memory.ingest.earlier_memories import (
     find_superseded_memory_with_same_text,
     id_of_most_similar_memory,
     load_vectors_by_memory_id,
-    prepare_new_version,
+    as_superseding_memory,
     start_of_truth_before_supersession,
     with_cosines_to_vector,
 )
@@ -125,7 +125,7 @@ class StoreScenes:
         with each memory that is to be reinforced; if it raises, nothing is stored. `import_id`: as in `StoreBatch`."""
         now = self.now()
         versions = [
-            await prepare_new_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
+            await as_superseding_memory(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
             for scene in scenes
         ]
         versions = [

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.ports import TruthChangeLedger
+from madeleine.memory.ingest.ports import RetractionAndUndoLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
@@ -26,7 +26,7 @@ UPDATE_MEMORY_TOOL_NAME = "update_memory"
 class ChangeMemoryTruth:
     """The use case. Every act is journalled, and taken back by one call of `undo`."""
 
-    ledger: TruthChangeLedger
+    ledger: RetractionAndUndoLedger
     store: StoreScenes
 
     async def revise(

@@ -82,7 +82,7 @@ class CandidateMatcher:
         near = positions_of_near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural, situation = procedural_candidate_mask(pool), None
         if procedural.any():
-            situation = await self._similarities_to_situation(query, pool, cosine, legible)
+            situation = await self._query_similarities_ignoring_names(query, pool, cosine, legible)
             matches = np.where(procedural, matching_preference_mask(likenesses.value, situation, thresholds), matches)
         return RecallGateOutcome(np.flatnonzero(matches), near[~matches[near]], likenesses, situation)
 
@@ -95,7 +95,7 @@ class CandidateMatcher:
         to_mean = await self.index.cosines(pool.ids, mean)
         return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
 
-    async def _similarities_to_situation(
+    async def _query_similarities_ignoring_names(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
     ) -> CandidateSimilarities:
         """Of each candidate to what the query tells but for everyday names, or to the feelings that are asked for.

@@ -47,8 +47,8 @@ from madeleine.memory.rules.searching import (
     hit_with_snippet,
     items_best_matching_tags,
     keep_hits_near_best_tag_match,
+    make_first_match_position_finder,
     make_first_tag_position_finder,
-    make_first_term_finder,
     related_themes,
     sort_hits_matching_inside_words_last,
     sort_hits_newest_first,
@@ -131,7 +131,7 @@ class SearchStoredTexts:
     async def _page_and_one_more_hit(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
         ended (spec H2, H4)."""
-        find_match = make_first_term_finder(query.terms)
+        find_match = make_first_match_position_finder(query.terms)
         hits: list[SearchHit] = []
         size = query.limit + 1
         while len(hits) < size:

@@ -126,7 +126,7 @@ def _action_and_feeling_fragments(memory: Memory) -> list[str]:
     return [part for part in (memory.scene.action, memory.feeling) if part]
 
 
-def recall_text_of_shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
+def render_memories_as_shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _action_and_feeling_fragments(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
@@ -172,7 +172,7 @@ MEMORY_BLOCK_FORMAT = RecallTextFormat(
 def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextFormat(
-        render=lambda memories: recall_text_of_shuffled_fragments(memories, rng),
+        render=lambda memories: render_memories_as_shuffled_fragments(memories, rng),
         render_entry=lambda memory: "".join(
             f"{escape_tags_on_one_line(part)} / " for part in _action_and_feeling_fragments(memory)
         ),

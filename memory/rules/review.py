@@ -44,7 +44,7 @@ def memories_by_review_reason(
     duplicates."""
     noticed: defaultdict[ReviewReason, list[MemoryForReview]] = defaultdict(list)
     seen: set[tuple[str, str]] = set()
-    is_older = _make_is_older_check(now)
+    is_older = _make_age_exceeds_check(now)
     for memory in memories:
         words = " ".join(_WORD.findall(fold_text(memory.text)))
         if words and (memory.being, words) in seen:
@@ -61,6 +61,6 @@ def memories_by_review_reason(
     return dict(noticed)
 
 
-def _make_is_older_check(now: datetime) -> Callable[[MemoryForReview, timedelta], bool]:
+def _make_age_exceeds_check(now: datetime) -> Callable[[MemoryForReview, timedelta], bool]:
     now_micros = now.timestamp() * 1_000_000
     return lambda memory, age: now_micros - memory.created_micros > age / _MICROSECOND

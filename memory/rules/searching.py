@@ -277,7 +277,7 @@ FindFirstMatchPosition = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
+def make_first_match_position_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]

@@ -58,11 +58,11 @@ def content_words(question: str) -> tuple[str, ...]:
     lexicons = lexicons_for_script_of_text(text)
     for lexicon in lexicons:
         if not lexicon.entries.get("spaced", True) and (phrases := _question_and_function_phrase_pattern(lexicon)):
-            text = _shortened_unless_empty(phrases.sub(" ", text), text)
+            text = _original_if_no_words_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
     signs = HAN_RUN_PATTERN.sub(lambda run: text_without_lexicon_pattern(run[0], "function_signs", lexicons), text)
-    text = _shortened_unless_empty(signs, text)
-    text = _shortened_unless_empty(
+    text = _original_if_no_words_left(signs, text)
+    text = _original_if_no_words_left(
         (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN_CHAR_PATTERN).sub(" ", text), text
     )
     words = dict.fromkeys(_without_korean_particle(word, lexicons) for word in _DATE_OR_WORD_PATTERN.findall(text))
@@ -169,7 +169,7 @@ def _without_korean_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
     return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 
-def _shortened_unless_empty(shortened: str, text: str) -> str:
+def _original_if_no_words_left(shortened: str, text: str) -> str:
     return shortened if _DATE_OR_WORD_PATTERN.search(shortened) else text
 
 

@@ -126,12 +126,12 @@ def _has_essence(answer: Any) -> bool:
 
 
 def _leniently_parsed_memory_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = (_parse_number_or_percentage(value) for value in _as_list(answer.get("messages")))
+    numbers = (_number_or_percentage_or_none(value) for value in _as_list(answer.get("messages")))
     return {
         "essence": _join_texts(answer["essence"]),
         "emotions": _split_into_texts(answer.get("emotions")),
         "weight": DEFAULT_EXTRACTED_MEMORY_IMPORTANCE
-        if (weight := _parse_number_or_percentage(answer.get("weight"))) is None
+        if (weight := _number_or_percentage_or_none(answer.get("weight"))) is None
         else weight,
         "lesson": _join_texts(answer.get("lesson")),
         "themes": _split_into_texts(answer.get("themes")),
@@ -151,7 +151,7 @@ def _join_texts(value: Any) -> str:
     return " ".join(text for text in _as_list(value) if isinstance(text, str))
 
 
-def _parse_number_or_percentage(value: Any) -> float | None:
+def _number_or_percentage_or_none(value: Any) -> float | None:
     """`0.7`, "0.7", "0,7" and "70%" are one number."""
     if isinstance(value, int | float):
         return float(value)

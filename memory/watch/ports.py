@@ -68,7 +68,7 @@ class MemoryExtractionLedger(Protocol):
     async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals: ...
+    async def unread_message_totals_across_beings(self) -> UnreadMessageTotals: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

@@ -11,7 +11,7 @@ from madeleine.memory.model import (
     Memory,
     TextOrDatedAction,
     date_of_timeline_entry,
-    parse_iso_moment,
+    parse_iso_moment_or_none,
 )
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.memory.rules.dynamics.mentions import MERGED_LESSONS_SEPARATOR
@@ -66,7 +66,9 @@ def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[TextO
     own = {(date_of_timeline_entry(item), item.action) for item in dated_actions_of_memory(survivor)}
     told = [item for memory in absorbed for item in dated_actions_of_memory(memory)]
     items = {(date_of_timeline_entry(item), item.action): item for item in told}
-    new = sorted((key for key in items if key not in own), key=lambda key: (parse_iso_moment(key[0]) is None, key))
+    new = sorted(
+        (key for key in items if key not in own), key=lambda key: (parse_iso_moment_or_none(key[0]) is None, key)
+    )
     first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
     return (*first, *(items[key] for key in new))
 

@@ -57,7 +57,7 @@ def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[li
         filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order_sort_key(one))
     )
     for _, group in itertools.groupby(joinable, key=_passage_group_key):
-        for part in _passage_groups_by_speaker(list(group)):
+        for part in _memory_groups_forming_passages(list(group)):
             yield part, _passage_text(part)
 
 
@@ -95,7 +95,7 @@ def _passage_group_key(memory: Memory) -> tuple[str, ...]:
     return (*_session_and_day(memory), memory.project or "", memory.level or "", topic)
 
 
-def _passage_groups_by_speaker(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+def _memory_groups_forming_passages(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     """Two scenes or more each: what an assistant said, what others said, and of both what is left alone."""
     by_speaker = (
         ([one for one in memories if not is_said_by_assistant(one)], MAX_PASSAGE_BYTES),

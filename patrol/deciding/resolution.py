@@ -214,7 +214,9 @@ async def apply_decision_answer(
         if request.cluster_id is not None:
             await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
-                current = replace(current, is_root=cluster.is_root, active_count=work.active_member_count(cluster.id))
+                current = replace(
+                    current, is_root=cluster.is_root, active_count=work.active_status_member_count(cluster.id)
+                )
         result = answer.checked_against_request_and_memories(current)
         if isinstance(result, RejectedModelAnswer):
             return result

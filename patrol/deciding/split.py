@@ -174,7 +174,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
             await work.recompute_cluster_vectors([cluster_id, *new_clusters])
         if cluster_id:
             work.declined = {
-                _split_topic_key(id_): work.active_member_count(id_) for id_ in (cluster_id, *new_clusters)
+                _split_topic_key(id_): work.active_status_member_count(id_) for id_ in (cluster_id, *new_clusters)
             }
         self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}

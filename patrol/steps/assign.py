@@ -66,10 +66,10 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     outdated = [
         c.id
         for c in work.non_root_clusters()
-        if work.cluster_vector_of_current_model(c) is None and work.active_member_count(c.id)
+        if work.cluster_vector_of_current_model(c) is None and work.active_status_member_count(c.id)
     ]
     await work.recompute_cluster_vectors(outdated)
-    counts_before = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
+    counts_before = {cluster.id: work.active_status_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_root_clusters(work, ready, vectors)
     decided = cluster_ids_of_decided_splits(await work.transaction.cluster_size_by_declined_topic())

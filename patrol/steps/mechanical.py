@@ -31,7 +31,7 @@ _COSINE_ROUNDING_ERROR = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
 
 
-async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
+async def merge_small_clusters_into_siblings(work: UnitOfWork) -> dict[str, int]:
     await work.load_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.non_root_clusters()
@@ -42,7 +42,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if is_cluster_possibly_small(work, cluster)]
-    small.sort(key=lambda cluster: (work.active_member_count(cluster.id), cluster.name, cluster.id))
+    small.sort(key=lambda cluster: (work.active_status_member_count(cluster.id), cluster.name, cluster.id))
     for start in range(0, len(small), CLUSTERS_PER_COMPARISON_BATCH):
         block = small[start : start + CLUSTERS_PER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
@@ -70,7 +70,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
 def is_cluster_possibly_small(work: UnitOfWork, cluster: Cluster) -> bool:
     """By what is known of it before its memories are read: dying ones count, too."""
     return (
-        work.active_member_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES
+        work.active_status_member_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES
         and cluster.id not in work.excluded_from_merge
     )
 
@@ -215,6 +215,6 @@ MECHANICAL_STEP_FUNCTIONS: Mapping[str, Callable[[UnitOfWork], Awaitable[dict[st
     "age": increment_active_memory_ages,
     "flag": set_active_or_dying_status,
     "revive": revive_recalled_memories,
-    "merge": merge_small_clusters,
+    "merge": merge_small_clusters_into_siblings,
 }
 """By name."""

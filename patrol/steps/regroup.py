@@ -46,7 +46,7 @@ async def regroup_loose_memories(work: UnitOfWork, decided: Set[ClusterId]) -> R
     loose = [state for root in roots for state in await work.states_of_cluster_members(root) if state.status != "dead"]
     clusters = work.non_root_clusters()
     if (
-        len(loose) + sum(work.active_member_count(cluster.id) for cluster in clusters)
+        len(loose) + sum(work.active_status_member_count(cluster.id) for cluster in clusters)
         > MAX_MEMORIES_SEARCHED_FOR_TOPICS
     ):
         clusters, loose = [], loose[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
@@ -129,7 +129,7 @@ async def move_memories_and_followers_to_clusters(
             work.put_memory_state(replace(state, cluster_id=home))
     for id_ in sorted(young & changed):
         left = await work.states_of_cluster_members(id_)
-        if left and not work.active_member_count(id_):
+        if left and not work.active_status_member_count(id_):
             work.move_memory_states_to_cluster(left, destinations[id_].most_common(1)[0][0])
     return changed
 
@@ -152,7 +152,7 @@ async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForP
 async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | None]) -> set[ClusterId]:
     """A sub-cluster that has grown and holds too much of the memory is divided into its topics; the largest keeps it
     (ruling 17). Returns the clusters that have changed."""
-    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
+    counts = {cluster.id: work.active_status_member_count(cluster.id) for cluster in work.non_root_clusters()}
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
@@ -173,7 +173,7 @@ async def rename_changed_clusters(
     """A cluster was named by its first few memories: young ones that have changed, and others each time that they have
     grown across a power of two, are named anew (ruling 17). Not those `decided`: a decision has made or left them."""
     for id_, before in counts_before.items():
-        count, fewest = work.active_member_count(id_), max(before, topics.MIN_NEW_CLUSTER_MEMORIES)
+        count, fewest = work.active_status_member_count(id_), max(before, topics.MIN_NEW_CLUSTER_MEMORIES)
         if id_ in decided or not count or (id_ not in young and count.bit_length() <= fewest.bit_length()):
             continue
         living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]

@@ -161,7 +161,7 @@ class EmbeddingModelSwitcher:
             *model_name_in_both_precisions(old.embedder.model_name),
         )
         kept = (*kept, *map(model_name_of_piece_vectors, kept))
-        await self.ledger.index_source.drop_vectors_of_other_models(kept, at_once=VECTORS_DELETED_PER_BATCH)
+        await self.ledger.index_source.drop_vectors_except_of_models(kept, at_once=VECTORS_DELETED_PER_BATCH)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:

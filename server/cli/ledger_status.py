@@ -52,7 +52,7 @@ def _is_ledger_in_postgres(data_dir: Path) -> bool:
 
 async def _read_status_of_ledger_at_location(location: LedgerLocation) -> dict[str, Any]:
     async with open_ledger(location) as ledger:
-        backlog = await ledger.conversations.unread_message_totals_of_all_beings()
+        backlog = await ledger.conversations.unread_message_totals_across_beings()
         tokens = await ledger.patrols.tokens_spent_since(
             EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
         )

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.addresses import is_loopback
-from madeleine.server.connections import ThrottledWarnings
+from madeleine.server.connections import WarningThrottle
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host
@@ -121,7 +121,7 @@ def _names_and_any_port_patterns(names: Sequence[str]) -> list[str]:
 
 def check_and_log_http_requests(app: ASGIApp, allowed: AllowedHostsAndOrigins) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
-    failures = ThrottledWarnings()  # a stranger may cause them: a token of an issuer that does not answer
+    failures = WarningThrottle()  # a stranger may cause them: a token of an issuer that does not answer
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,7 +141,7 @@ def check_and_log_http_requests(app: ASGIApp, allowed: AllowedHostsAndOrigins) -
                 serving = json_rpc_error_response(rejection, REJECTION_MESSAGE_BY_HTTP_STATUS[rejection])
             await serving(scope, receive, send_with_status)
         except MadeleineError as error:
-            failures.log("a request could not be served", error, now=time.monotonic())
+            failures.log_or_count("a request could not be served", error, now=time.monotonic())
             if not status:
                 await json_rpc_error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:

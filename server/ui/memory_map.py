@@ -48,13 +48,15 @@ class SemanticMapCache:
                 landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
             self._cache_landmarks(key, landmarks)
         known = await vectors([number for number in numbers if number in landmarks.places])
-        yield _map_block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
+        yield _memory_positions_as_json(
+            list(known), np.array([landmarks.places[number] for number in known], np.float32)
+        )
         others = [number for number in numbers if number not in landmarks.places]
         for begin in range(0, len(others), MEMORIES_PER_SEMANTIC_MAP_BLOCK):
             some = await vectors(others[begin : begin + MEMORIES_PER_SEMANTIC_MAP_BLOCK])
             matrix = np.array(list(some.values()), np.float32)
             if some and known:
-                yield _map_block_as_json(
+                yield _memory_positions_as_json(
                     list(some), await asyncio.to_thread(landmarks.place_memories, list(some), matrix, known)
                 )
 
@@ -65,7 +67,7 @@ class SemanticMapCache:
             self._kept.popitem(last=False)
 
 
-def _map_block_as_json(numbers: Sequence[int], plane: Matrix) -> dict[str, Any]:
+def _memory_positions_as_json(numbers: Sequence[int], plane: Matrix) -> dict[str, Any]:
     """Rounded: a screen has some thousand places across."""
     rounded = plane.astype(float).round(4)
     return {"seq": list(numbers), "x": rounded[:, 0].tolist(), "y": rounded[:, 1].tolist()}

@@ -77,7 +77,7 @@ class IndexManifest(BaseModel, frozen=True):
             if present[path] < size:
                 return f"{path} is truncated"
             if died_flushing:
-                if path.endswith(".json") and not _is_json(root / path):
+                if path.endswith(".json") and not _file_contains_valid_json(root / path):
                     return f"{path} is damaged"
             elif checksum is not None and _metadata_checksum(root / path, present[path]) != checksum:
                 return f"{path} is damaged"
@@ -122,7 +122,7 @@ def _metadata_checksum(path: Path, size: int) -> int | None:
     return zlib.crc32(path.read_bytes())
 
 
-def _is_json(path: Path) -> bool:
+def _file_contains_valid_json(path: Path) -> bool:
     try:
         json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -21,17 +21,17 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Database, DatabaseRepository, SqlRowReader, Transaction
 from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row, microseconds_from_moment
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row, microseconds_from_moment
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.database.tables import audit_entries_table, bearer_tokens_table, store_settings_table
 
 # --- audit --------------------------------------------------------------------------------------------------------
 
 _a = audit_entries_table.c
-_AUDIT_ENTRY_ROW_MAP = RowMap(AuditEntry, audit_entries_table)
+_AUDIT_ENTRY_ROW_MAPPER = RowMapper(AuditEntry, audit_entries_table)
 _INSERT_AUDIT_ENTRY = insert(audit_entries_table)
 _SELECT_AUDIT_ENTRIES = (
-    select(*_AUDIT_ENTRY_ROW_MAP.columns)
+    select(*_AUDIT_ENTRY_ROW_MAPPER.columns)
     .where(
         or_(equals_if_bound(_a.being_id, "being"), _a.author == bindparam("being")),
         equals_if_bound(_a.event, "event"),
@@ -45,7 +45,7 @@ _COUNT_MISSING_AUDIT_ENTRIES = select(sql_last_audit_number() - func.count()).se
 
 
 async def append_audit_entries(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
-    rows = [_AUDIT_ENTRY_ROW_MAP.to_row(entry) for entry in entries]
+    rows = [_AUDIT_ENTRY_ROW_MAPPER.to_row(entry) for entry in entries]
     for row in rows:
         del row["seq"]  # the database numbers the entries
     await transaction.execute_many(_INSERT_AUDIT_ENTRY, rows)
@@ -79,7 +79,7 @@ class AuditEntryRepository(DatabaseRepository):
         """Oldest first."""
         newest_first = await self._database.rows(
             _SELECT_AUDIT_ENTRIES,
-            _AUDIT_ENTRY_ROW_MAP.from_row,
+            _AUDIT_ENTRY_ROW_MAPPER.from_row,
             being=query.being_id,
             event=query.event,
             limit=query.limit,
@@ -127,8 +127,8 @@ def _setting_row(name: str, value: Any) -> dict[str, str]:
 # --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
 
 _t = bearer_tokens_table.c
-_TOKEN_ROW_MAP = RowMap(BearerTokenRecord, bearer_tokens_table)
-_SELECT_ALL_TOKENS = select(*_TOKEN_ROW_MAP.columns).order_by(_t.created_at, _t.id)
+_TOKEN_ROW_MAPPER = RowMapper(BearerTokenRecord, bearer_tokens_table)
+_SELECT_ALL_TOKENS = select(*_TOKEN_ROW_MAPPER.columns).order_by(_t.created_at, _t.id)
 _SELECT_TOKEN_BY_ID = _SELECT_ALL_TOKENS.where(_t.id == bindparam("token_id"))
 _SELECT_ANY_TOKEN = select(literal(1)).select_from(bearer_tokens_table).limit(1)
 _INSERT_TOKEN = insert(bearer_tokens_table)
@@ -152,23 +152,25 @@ class BearerTokenRepository(DatabaseRepository):
 
     async def add(self, token: BearerTokenRecord) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_INSERT_TOKEN, [_TOKEN_ROW_MAP.to_row(token)])
+            await transaction.execute_many(_INSERT_TOKEN, [_TOKEN_ROW_MAPPER.to_row(token)])
             await append_audit_entries(
                 transaction, [_audit_entry_of_token_change(token, token.created_at, "madeleine token create")]
             )
 
     async def find_by_id(self, id_: BearerTokenId) -> BearerTokenRecord | None:
-        return next(iter(await self._database.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAP.from_row, token_id=id_)), None)
+        return next(
+            iter(await self._database.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAPPER.from_row, token_id=id_)), None
+        )
 
     async def all_tokens(self) -> list[BearerTokenRecord]:
-        return await self._database.rows(_SELECT_ALL_TOKENS, _TOKEN_ROW_MAP.from_row)
+        return await self._database.rows(_SELECT_ALL_TOKENS, _TOKEN_ROW_MAPPER.from_row)
 
     async def has_tokens(self) -> bool:
         return bool(await self._database.rows(_SELECT_ANY_TOKEN, first_column_of_row))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAP.from_row, token_id=id_)
+            known = await transaction.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAPPER.from_row, token_id=id_)
             for token in known:
                 await transaction.execute_many(
                     _REVOKE_TOKEN, [{"token_id": id_, "moment": microseconds_from_moment(at)}]

@@ -19,7 +19,7 @@ from madeleine.storage.sql.database.dialect import MAX_INT
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row
 from madeleine.storage.sql.database.filters import period_binds, sql_is_in_bound_period
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     first_column_of_row,
     first_two_columns_of_row,
     microseconds_from_moment,
@@ -101,13 +101,13 @@ _a, _c, _e, _j, _l = (
 )
 _m, _r, _t = memories_table.c, patrol_runs.c, messages_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
-_MEMORY_OUTLINE_ROW_MAP = RowMap(
+_MEMORY_OUTLINE_ROW_MAPPER = RowMapper(
     MemoryOutline,
     memories_table,
     text=dialect.sql_text_start(_m.action, MAX_OUTLINE_TEXT_CHARS),
     session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
 )
-_SELECT_OUTLINES = select(*_MEMORY_OUTLINE_ROW_MAP.columns).where(_m.being_id == _BEING_ID_BIND).order_by(_m.seq)
+_SELECT_OUTLINES = select(*_MEMORY_OUTLINE_ROW_MAPPER.columns).where(_m.being_id == _BEING_ID_BIND).order_by(_m.seq)
 _COUNT_BY_STATUS_TRUTH_AND_PIN = (
     select(_m.status, _m.truth, _m.pinned, func.count())
     .where(_m.being_id == _BEING_ID_BIND)
@@ -118,20 +118,20 @@ _SELECT_MEMORIES_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_b
 _SELECT_VECTORS_OF_MEMORIES = select(_m.seq, _e.vector).where(
     *_HAS_VECTOR, dialect.in_bound_list_condition(_m.id, "ids")
 )
-_PATROL_CHANGE_ROW_MAP = RowMap(PatrolChangedRow, patrol_changes_table)
+_PATROL_CHANGE_ROW_MAPPER = RowMapper(PatrolChangedRow, patrol_changes_table)
 _SELECT_CHANGES_OF_PATROL_RUN = (
-    select(*_PATROL_CHANGE_ROW_MAP.columns)
+    select(*_PATROL_CHANGE_ROW_MAPPER.columns)
     # Every memory grows older by a tick of the clock, which is one row and nothing to look at.
     .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING_ID_BIND, _j.kind != "clock")
     .order_by(_j.seq)
     .limit(MAX_PATROL_CHANGES_SHOWN)
 )
-_PATROL_RUN_ROW_MAP = RowMap(PatrolRun, patrol_runs)
-_SELECT_PATROL_RUN = select(*_PATROL_RUN_ROW_MAP.columns).where(
+_PATROL_RUN_ROW_MAPPER = RowMapper(PatrolRun, patrol_runs)
+_SELECT_PATROL_RUN = select(*_PATROL_RUN_ROW_MAPPER.columns).where(
     _r.id == bindparam("run"), _r.being_id == _BEING_ID_BIND
 )
 _COST_UTC_DAY = dialect.sql_utc_day(_c.at)
-_DAILY_COST_ROW_MAP = RowMap(
+_DAILY_COST_ROW_MAPPER = RowMapper(
     DailyCostByPurposeAndModel,
     cost_records_table,
     day=_COST_UTC_DAY,
@@ -141,20 +141,20 @@ _DAILY_COST_ROW_MAP = RowMap(
     usd=func.sum(_c.usd),
 )
 _SELECT_DAILY_COSTS = (
-    select(*_DAILY_COST_ROW_MAP.columns)
+    select(*_DAILY_COST_ROW_MAPPER.columns)
     .where(_c.being_id == _BEING_ID_BIND, sql_is_in_bound_period(_c.at))
     .group_by(_COST_UTC_DAY, _c.purpose, _c.model)
     .order_by(_COST_UTC_DAY, _c.purpose, _c.model)
 )
-_AUDIT_ENTRY_ROW_MAP = RowMap(AuditEntry, audit_entries_table)
+_AUDIT_ENTRY_ROW_MAPPER = RowMapper(AuditEntry, audit_entries_table)
 _SELECT_AUDIT_OF_MEMORY = (
-    select(*_AUDIT_ENTRY_ROW_MAP.columns)
+    select(*_AUDIT_ENTRY_ROW_MAPPER.columns)
     .where(_a.being_id == _BEING_ID_BIND, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
     .order_by(_a.seq.desc())
     .limit(MAX_AUDIT_ENTRIES_SHOWN_PER_MEMORY)
 )
 _SELECT_AUDIT_PAGE = (
-    select(*_AUDIT_ENTRY_ROW_MAP.columns)
+    select(*_AUDIT_ENTRY_ROW_MAPPER.columns)
     .where(
         _a.being_id == _BEING_ID_BIND,
         _a.seq < bindparam("before"),
@@ -175,9 +175,9 @@ _SELECT_MEMORIES_ABSORBED_BY = (
     .order_by(_m.seq)
     .limit(MAX_ABSORBED_MEMORIES_SHOWN)
 )
-_CONVERSATION_MESSAGE_ROW_MAP = RowMap(ConversationMessage, messages_table)
+_CONVERSATION_MESSAGE_ROW_MAPPER = RowMapper(ConversationMessage, messages_table)
 _SELECT_SOURCE_MESSAGES = (
-    select(*_CONVERSATION_MESSAGE_ROW_MAP.columns)
+    select(*_CONVERSATION_MESSAGE_ROW_MAPPER.columns)
     .join(message_memories_table, _l.message_id == _t.id)
     .where(_l.memory_id == bindparam("id"), _t.being_id == _BEING_ID_BIND)
     .order_by(_t.at, _t.position)
@@ -189,7 +189,7 @@ class WebUiOverviewRepository(DatabaseRepository):
 
     async def memory_outlines(self, scope: Scope) -> list[MemoryOutline]:
         """All memories, in the order in which they were stored."""
-        return await self._database.rows(_SELECT_OUTLINES, _MEMORY_OUTLINE_ROW_MAP.from_row, being=scope.being_id)
+        return await self._database.rows(_SELECT_OUTLINES, _MEMORY_OUTLINE_ROW_MAPPER.from_row, being=scope.being_id)
 
     async def count_memories_by_status_truth_and_pin(
         self, scope: Scope
@@ -218,7 +218,7 @@ class WebUiOverviewRepository(DatabaseRepository):
         return next(
             iter(
                 await self._database.rows(
-                    _SELECT_PATROL_RUN, _PATROL_RUN_ROW_MAP.from_row, being=scope.being_id, run=run
+                    _SELECT_PATROL_RUN, _PATROL_RUN_ROW_MAPPER.from_row, being=scope.being_id, run=run
                 )
             ),
             None,
@@ -228,19 +228,19 @@ class WebUiOverviewRepository(DatabaseRepository):
         """In their order, at most `MAX_PATROL_CHANGES_SHOWN`; none once the journal was pruned or the run was
         undone."""
         return await self._database.rows(
-            _SELECT_CHANGES_OF_PATROL_RUN, _PATROL_CHANGE_ROW_MAP.from_row, being=scope.being_id, run=run
+            _SELECT_CHANGES_OF_PATROL_RUN, _PATROL_CHANGE_ROW_MAPPER.from_row, being=scope.being_id, run=run
         )
 
     async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCostByPurposeAndModel]:
         binds = period_binds(since, until)
         return await self._database.rows(
-            _SELECT_DAILY_COSTS, _DAILY_COST_ROW_MAP.from_row, being=scope.being_id, **binds
+            _SELECT_DAILY_COSTS, _DAILY_COST_ROW_MAPPER.from_row, being=scope.being_id, **binds
         )
 
     async def audit_of_memory(self, scope: Scope, id_: MemoryId) -> list[AuditEntry]:
         """The latest first."""
         binds = {"being": scope.being_id, "quoted_id": f'"{id_}"'}
-        return await self._database.rows(_SELECT_AUDIT_OF_MEMORY, _AUDIT_ENTRY_ROW_MAP.from_row, **binds)
+        return await self._database.rows(_SELECT_AUDIT_OF_MEMORY, _AUDIT_ENTRY_ROW_MAPPER.from_row, **binds)
 
     async def audit_page(
         self,
@@ -257,7 +257,7 @@ class WebUiOverviewRepository(DatabaseRepository):
         `not_client`: whose entries are left out. `until`: the time of the last one."""
         return await self._database.rows(
             _SELECT_AUDIT_PAGE,
-            _AUDIT_ENTRY_ROW_MAP.from_row,
+            _AUDIT_ENTRY_ROW_MAPPER.from_row,
             being=scope.being_id,
             limit=limit,
             before=before,
@@ -277,7 +277,7 @@ class WebUiOverviewRepository(DatabaseRepository):
     async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[ConversationMessage]:
         """The messages that it was drawn from."""
         return await self._database.rows(
-            _SELECT_SOURCE_MESSAGES, _CONVERSATION_MESSAGE_ROW_MAP.from_row, being=scope.being_id, id=id_
+            _SELECT_SOURCE_MESSAGES, _CONVERSATION_MESSAGE_ROW_MAPPER.from_row, being=scope.being_id, id=id_
         )
 
 

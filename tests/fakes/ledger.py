@@ -57,7 +57,7 @@ def _is_retold(memory: Memory, earlier: Memory) -> bool:
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthChangeLedger`, `RecallLedger`, `BrowseLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `RetractionAndUndoLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -399,7 +399,7 @@ class InMemoryIndexSource:
         held = {one.content_hash for one in self._store.memories.values()}
         await self._store.patrols.cache_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
 
-    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
+    async def memories_not_embedded_by_model(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.model import Category, parse_iso_moment
+from madeleine.memory.model import Category, parse_iso_moment_or_none
 from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.watch.observe import ObservedConversationPart
 
@@ -162,7 +162,7 @@ def labels_from_json(value: Any) -> tuple[str, ...]:
 def moment_from_json(value: Any) -> datetime | None:
     """Read an ISO time, or seconds or milliseconds since 1970."""
     if isinstance(value, str):
-        return parse_iso_moment(value)
+        return parse_iso_moment_or_none(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         seconds = value / 1000 if abs(value) >= MIN_NUMBER_READ_AS_EPOCH_MILLISECONDS else value
         try:

@@ -12,7 +12,14 @@ from datetime import UTC, datetime, time
 from typing import Any, Literal, NoReturn, Protocol
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
-from madeleine.memory.model import Memory, MemoryId, TruthStatus, first_timeline_period, memory_date, parse_iso_moment
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    TruthStatus,
+    first_timeline_period,
+    memory_date,
+    parse_iso_moment_or_none,
+)
 from madeleine.memory.text.dates import IsoPeriod
 
 MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
@@ -183,4 +190,4 @@ def version_start_date_text(memory: Memory) -> str:
     if memory.valid_from is None:
         return ""
     told = memory_date(memory)
-    return told if parse_iso_moment(told) == memory.valid_from else memory.valid_from.date().isoformat()
+    return told if parse_iso_moment_or_none(told) == memory.valid_from else memory.valid_from.date().isoformat()

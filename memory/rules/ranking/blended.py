@@ -194,14 +194,14 @@ def emotion_match_scores_of_candidates(
     )
 
 
-QUERY_WORDING_SCORE_PART_NAMES = ("length", "actor", "speaker", "advice", "when")
+TOPIC_INDEPENDENT_SCORE_PART_NAMES = ("length", "actor", "speaker", "advice", "when")
 """Parts of a score that depend on the query's wording, whatever its subject."""
 
 
 def make_query_wording_scorer(
     query: str, weights: BlendedRankingWeights
 ) -> Callable[[RankingFeatures], tuple[float, ...]]:
-    """Return the function that gives a candidate's `QUERY_WORDING_SCORE_PART_NAMES` for this query."""
+    """Return the function that gives a candidate's `TOPIC_INDEPENDENT_SCORE_PART_NAMES` for this query."""
     named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _WORDS_NAMING_THE_USER
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
@@ -246,10 +246,10 @@ def blended_ranking_scores(
     turns = score_gains_from_neighbouring_turns(f, features, weights, dense_trust, of_assistant=of_assistant)
     score_priors = make_query_wording_scorer(query, weights)
     values = chain.from_iterable(map(score_priors, features))
-    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_WORDING_SCORE_PART_NAMES)).reshape(
-        -1, len(QUERY_WORDING_SCORE_PART_NAMES)
+    priors = np.fromiter(values, np.float64, len(features) * len(TOPIC_INDEPENDENT_SCORE_PART_NAMES)).reshape(
+        -1, len(TOPIC_INDEPENDENT_SCORE_PART_NAMES)
     )
-    named = QUERY_WORDING_SCORE_PART_NAMES.index("actor")
+    named = TOPIC_INDEPENDENT_SCORE_PART_NAMES.index("actor")
     priors[:, named] = np.maximum(priors[:, named], weights.identifier * identifier_match_mask(query, pool)[matching])
     parts = {
         "words": words,
@@ -257,7 +257,7 @@ def blended_ranking_scores(
         "turns": turns,
         "session": session_score_weight_of_each_candidate(features, weights)
         * session_best_score_per_candidate(f + turns, features),
-        **dict(zip(QUERY_WORDING_SCORE_PART_NAMES, priors.T, strict=True)),
+        **dict(zip(TOPIC_INDEPENDENT_SCORE_PART_NAMES, priors.T, strict=True)),
         "emotions": weights.emotion * emotion_match_scores_of_candidates(query, f, features, emotions),
     }
     return ScoredCandidates.from_score_parts(parts, greatest=weights.greatest_possible_score_sum)

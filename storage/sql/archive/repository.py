@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.filters import sql_is_in_bound_or_no_project
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     decode_json_list,
     first_column_of_row,
     microseconds_from_moment,
@@ -74,13 +74,13 @@ _ARCHIVE_ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived
 _SELECT_ARCHIVE_ENTRIES_BY_IDS = select(*_ARCHIVE_ENTRY_COLUMNS).where(
     _IS_OF_BOUND_BEING, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
 )
-_ARCHIVE_GROUP_ROW_MAP = RowMap(
+_ARCHIVE_GROUP_ROW_MAPPER = RowMapper(
     ListedArchiveGroup,
     archive_groups_table,
     memories=select(func.count()).where(_a.group_id == _g.id).scalar_subquery(),
 )
 _SELECT_ARCHIVE_GROUPS = (
-    select(*_ARCHIVE_GROUP_ROW_MAP.columns)
+    select(*_ARCHIVE_GROUP_ROW_MAPPER.columns)
     .where(_g.being_id == _BEING_ID_BIND)
     .order_by(_g.archived_at.desc(), _g.id)
     .limit(bindparam("limit"))
@@ -224,7 +224,7 @@ class ArchiveRepository(MemoryReadRepository):
 
     async def groups(self, scope: Scope, *, limit: int) -> list[ListedArchiveGroup]:
         return await self._database.rows(
-            _SELECT_ARCHIVE_GROUPS, _ARCHIVE_GROUP_ROW_MAP.from_row, being=scope.being_id, limit=limit
+            _SELECT_ARCHIVE_GROUPS, _ARCHIVE_GROUP_ROW_MAPPER.from_row, being=scope.being_id, limit=limit
         )
 
     async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:

@@ -23,7 +23,7 @@ from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row, SqlRowReader
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     first_column_of_row,
     microseconds_from_moment,
     records_in_order_of_ids,
@@ -56,8 +56,8 @@ _MESSAGE_IS_OF_SESSION_ROW = and_(_m.being_id == _s.being_id, _m.session_id == _
 
 # --- observing ----------------------------------------------------------------------------------------------------
 
-_MESSAGE_ROW_MAP = RowMap(ConversationMessage, messages_table)
-_SELECT_MESSAGES_BY_KEYS = select(_m.key, *_MESSAGE_ROW_MAP.columns).where(
+_MESSAGE_ROW_MAPPER = RowMapper(ConversationMessage, messages_table)
+_SELECT_MESSAGES_BY_KEYS = select(_m.key, *_MESSAGE_ROW_MAPPER.columns).where(
     _MESSAGE_IS_IN_BOUND_SESSION, dialect.in_bound_list_condition(_m.key, "keys")
 )
 _SELECT_FORGOTTEN_KEY_HASHES = select(_f.key_hash).where(
@@ -82,35 +82,35 @@ _UPSERT_SESSION = dialect.upsert_statement(
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
-_SELECT_MESSAGES_BY_IDS = select(*_MESSAGE_ROW_MAP.columns).where(
+_SELECT_MESSAGES_BY_IDS = select(*_MESSAGE_ROW_MAPPER.columns).where(
     dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
 )
 _SELECT_MESSAGES_BETWEEN_POSITIONS = (
-    select(*_MESSAGE_ROW_MAP.columns)
+    select(*_MESSAGE_ROW_MAPPER.columns)
     .where(_MESSAGE_IS_IN_BOUND_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
 )
 _IS_SPOKEN_MESSAGE = or_(*(_m.role == role for role in SPOKEN_ROLES))
 _SELECT_SPOKEN_MESSAGES_FROM_POSITION = (
-    select(*_MESSAGE_ROW_MAP.columns)
+    select(*_MESSAGE_ROW_MAPPER.columns)
     .where(_MESSAGE_IS_IN_BOUND_SESSION, _IS_SPOKEN_MESSAGE, _m.position >= bindparam("start"))
     .order_by(_m.position)
     .limit(_LIMIT_BIND)
 )
 _SELECT_SPOKEN_MESSAGES_BEFORE_POSITION = (
-    select(*_MESSAGE_ROW_MAP.columns)
+    select(*_MESSAGE_ROW_MAPPER.columns)
     .where(_MESSAGE_IS_IN_BOUND_SESSION, _IS_SPOKEN_MESSAGE, _m.position < bindparam("start"))
     .order_by(_m.position.desc())
     .limit(_LIMIT_BIND)
 )
 _SELECT_LATEST_MESSAGES_IN_SESSION = (
-    select(*_MESSAGE_ROW_MAP.columns)
+    select(*_MESSAGE_ROW_MAPPER.columns)
     .where(_MESSAGE_IS_IN_BOUND_SESSION)
     .order_by(_m.position.desc())
     .limit(_LIMIT_BIND)
 )
 _SELECT_LATEST_MESSAGES = (
-    select(*_MESSAGE_ROW_MAP.columns)
+    select(*_MESSAGE_ROW_MAPPER.columns)
     .where(
         _m.being_id == _BEING_ID_BIND,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
@@ -120,14 +120,14 @@ _SELECT_LATEST_MESSAGES = (
     .limit(_LIMIT_BIND)
 )
 _SESSION_MESSAGE_COUNT = select(func.count()).where(_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery()
-_CHAT_SESSION_ROW_MAP = RowMap(
+_CHAT_SESSION_ROW_MAPPER = RowMapper(
     RecordedChatSession,
     sessions,
     title=case((_s.title == ERASED_SESSION_TITLE, ""), else_=_s.title),
     messages=_SESSION_MESSAGE_COUNT,
 )
 _SELECT_SESSIONS = (
-    select(*_CHAT_SESSION_ROW_MAP.columns)
+    select(*_CHAT_SESSION_ROW_MAPPER.columns)
     .where(
         _s.being_id == _BEING_ID_BIND,
         _SESSION_MESSAGE_COUNT > 0,
@@ -139,9 +139,9 @@ _SELECT_SESSIONS = (
 
 # --- watching -----------------------------------------------------------------------------------------------------
 
-_UNREAD_SESSION_ROW_MAP = RowMap(SessionWithUnreadMessages, sessions)
+_UNREAD_SESSION_ROW_MAPPER = RowMapper(SessionWithUnreadMessages, sessions)
 _SELECT_SESSIONS_WITH_UNREAD_MESSAGES = (
-    select(*_UNREAD_SESSION_ROW_MAP.columns)
+    select(*_UNREAD_SESSION_ROW_MAPPER.columns)
     .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
     .order_by(_s.next_try)
     .limit(_LIMIT_BIND)
@@ -247,7 +247,7 @@ class ConversationRepository(DatabaseRepository):
             end, watched_up_to, put_off, next_try = states[0] if states else (0, 0, 0, 0)
             caught_up = watched_up_to == end
             rows = [
-                _MESSAGE_ROW_MAP.to_row(
+                _MESSAGE_ROW_MAPPER.to_row(
                     message,
                     being_id=scope.being_id,
                     position=position,
@@ -288,7 +288,7 @@ class ConversationRepository(DatabaseRepository):
     async def messages_with_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return records_in_order_of_ids(
-            ids, await self._database.rows(_SELECT_MESSAGES_BY_IDS, _MESSAGE_ROW_MAP.from_row, **binds)
+            ids, await self._database.rows(_SELECT_MESSAGES_BY_IDS, _MESSAGE_ROW_MAPPER.from_row, **binds)
         )
 
     async def messages_by_keys(
@@ -307,33 +307,33 @@ class ConversationRepository(DatabaseRepository):
         statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_MESSAGES_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
         binds |= {"project": scope.project} if session_id is None else {}
-        return (await self._database.rows(statement, _MESSAGE_ROW_MAP.from_row, **binds))[::-1]
+        return (await self._database.rows(statement, _MESSAGE_ROW_MAPPER.from_row, **binds))[::-1]
 
     async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[RecordedChatSession]:
         binds = {"being": scope.being_id, "project": scope.project, "all_projects": all_projects, "limit": limit}
-        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION_ROW_MAP.from_row, **binds)
+        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION_ROW_MAPPER.from_row, **binds)
 
     async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(
-            _SELECT_SESSIONS_WITH_UNREAD_MESSAGES, _UNREAD_SESSION_ROW_MAP.from_row, **binds
+            _SELECT_SESSIONS_WITH_UNREAD_MESSAGES, _UNREAD_SESSION_ROW_MAPPER.from_row, **binds
         )
 
     async def session_messages_between_positions(
         self, scope: Scope, session_id: str, *, start: int, end: int
     ) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
-        return await self._database.rows(_SELECT_MESSAGES_BETWEEN_POSITIONS, _MESSAGE_ROW_MAP.from_row, **binds)
+        return await self._database.rows(_SELECT_MESSAGES_BETWEEN_POSITIONS, _MESSAGE_ROW_MAPPER.from_row, **binds)
 
     async def earlier_and_unread_spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
     ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         binds = {"being": scope.being_id, "session": session_id, "start": start}
         earlier = await self._database.rows(
-            _SELECT_SPOKEN_MESSAGES_BEFORE_POSITION, _MESSAGE_ROW_MAP.from_row, **binds, limit=before
+            _SELECT_SPOKEN_MESSAGES_BEFORE_POSITION, _MESSAGE_ROW_MAPPER.from_row, **binds, limit=before
         )
         return earlier[::-1], await self._database.rows(
-            _SELECT_SPOKEN_MESSAGES_FROM_POSITION, _MESSAGE_ROW_MAP.from_row, **binds, limit=unread
+            _SELECT_SPOKEN_MESSAGES_FROM_POSITION, _MESSAGE_ROW_MAPPER.from_row, **binds, limit=unread
         )
 
     async def mark_messages_read_up_to_position(
@@ -362,10 +362,10 @@ class ConversationRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
-    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals:
+    async def unread_message_totals_across_beings(self) -> UnreadMessageTotals:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_UNREAD_MESSAGE_TOTALS, tuple)
         return UnreadMessageTotals(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:
-    return row[0], _MESSAGE_ROW_MAP.from_row(row[1:])
+    return row[0], _MESSAGE_ROW_MAPPER.from_row(row[1:])

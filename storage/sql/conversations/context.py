@@ -25,7 +25,7 @@ from madeleine.storage.sql.conversations.session_start import read_memory_groups
 from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     conditions_for_row_by_key_and_being,
     decode_json_list_cached,
     encode_json_list,
@@ -54,7 +54,7 @@ MAX_LATEST_MEMORIES_READ_FOR_EMOTIONS = 6
 _b, _d, _m, _n, _p = (beings_table.c, diary_entries_table.c, memories_table.c, notes_table.c, profile_entries_table.c)
 _BEING_ID_BIND = bindparam("being", type_=_p.being_id.type)
 
-_PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, profile_entries_table)
+_PROFILE_ENTRY_ROW_MAPPER = RowMapper(ProfileEntry, profile_entries_table)
 _SELECT_PROJECTS = (
     select(_m.project)
     .distinct()
@@ -67,7 +67,7 @@ _SELECT_PROJECTS = (
     .limit(bindparam("limit"))
 )
 _SELECT_PROFILE_ENTRIES = (
-    select(*_PROFILE_ENTRY_ROW_MAP.columns, _m.action)
+    select(*_PROFILE_ENTRY_ROW_MAPPER.columns, _m.action)
     .outerjoin(memories_table, _m.id == _p.memory_id)
     .where(
         _p.being_id == _BEING_ID_BIND,
@@ -78,11 +78,11 @@ _SELECT_PROFILE_ENTRIES = (
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
 # A procedural memory is a preference, also without an entry (spec 001, 1.6).
-_UNNAMED_PREFERENCE_ROW_MAP = RowMap(
+_UNNAMED_PREFERENCE_ROW_MAPPER = RowMapper(
     ProfileEntry, kind=literal("preferences"), name=_m.id, value=_m.action, updated_at=_m.created_at, memory_id=_m.id
 )
 _SELECT_UNNAMED_PREFERENCES = (
-    select(*_UNNAMED_PREFERENCE_ROW_MAP.columns)
+    select(*_UNNAMED_PREFERENCE_ROW_MAPPER.columns)
     .where(
         _m.being_id == _BEING_ID_BIND,
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
@@ -120,8 +120,8 @@ _DELETE_OTHER_ENTRIES_OF_SAME_MEMORY = delete(profile_entries_table).where(*_IS_
 _UPSERT_PROFILE_ENTRY = upsert_statement(profile_entries_table, "value", "enabled", "memory_id", "updated_at")
 _DELETE_PROFILE_ENTRY = delete(profile_entries_table).where(*_IS_BOUND_PROFILE_ENTRY)
 
-_NOTE_ROW_MAP = RowMap(Note, notes_table)
-_SELECT_NOTES = select(*_NOTE_ROW_MAP.columns).where(_n.being_id == _BEING_ID_BIND)
+_NOTE_ROW_MAPPER = RowMapper(Note, notes_table)
+_SELECT_NOTES = select(*_NOTE_ROW_MAPPER.columns).where(_n.being_id == _BEING_ID_BIND)
 _of_type = (_n.type == bindparam("note_type"), _n.state == bindparam("note_state"))
 _SELECT_NOTES_OF_TYPE_AND_STATE = _SELECT_NOTES.where(*_of_type).order_by(_n.created_at, _n.seq)
 # A scene is for the patrol, unless it could not be read.
@@ -139,15 +139,15 @@ _UPDATE_NOTE = update_row_of_being_statement(notes_table, *_UPDATABLE_NOTE_FIELD
 _CLOSE_NOTE = update(notes_table).where(*conditions_for_row_by_key_and_being(notes_table)).values(state="done")
 _DELETE_NOTE = delete(notes_table).where(*conditions_for_row_by_key_and_being(notes_table))
 
-_DIARY_ENTRY_ROW_MAP = RowMap(DiaryEntry, diary_entries_table)
-_own_entries = select(*_DIARY_ENTRY_ROW_MAP.columns).where(_d.being_id == _BEING_ID_BIND)
+_DIARY_ENTRY_ROW_MAPPER = RowMapper(DiaryEntry, diary_entries_table)
+_own_entries = select(*_DIARY_ENTRY_ROW_MAPPER.columns).where(_d.being_id == _BEING_ID_BIND)
 _SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
 _SELECT_DIARY_ENTRIES_SINCE = (
     _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
 )
 _UPSERT_DIARY_ENTRY = upsert_statement(diary_entries_table, "text", "sources", "written_at")
-_THOUGHTS_FOR_NEXT_SESSION_ROW_MAP = RowMap(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
-_SELECT_THOUGHTS_FOR_NEXT_SESSION = select(*_THOUGHTS_FOR_NEXT_SESSION_ROW_MAP.columns).where(
+_THOUGHTS_FOR_NEXT_SESSION_ROW_MAPPER = RowMapper(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
+_SELECT_THOUGHTS_FOR_NEXT_SESSION = select(*_THOUGHTS_FOR_NEXT_SESSION_ROW_MAPPER.columns).where(
     _b.being_id == _BEING_ID_BIND
 )
 _UPSERT_THOUGHTS_FOR_NEXT_SESSION = upsert_statement(beings_table, "think", "think_sources")
@@ -177,7 +177,7 @@ _SELECT_LATEST_EMOTIONS_OF_SESSION = (
 async def read_notes(reads: SqlRowReader, scope: Scope, type_: str, state: NoteState) -> list[Note]:
     """Oldest first."""
     binds = {"being": scope.being_id, "note_type": type_, "note_state": state}
-    return await reads.rows(_SELECT_NOTES_OF_TYPE_AND_STATE, _NOTE_ROW_MAP.from_row, **binds)
+    return await reads.rows(_SELECT_NOTES_OF_TYPE_AND_STATE, _NOTE_ROW_MAPPER.from_row, **binds)
 
 
 async def update_note_rows(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
@@ -189,17 +189,19 @@ async def update_note_rows(transaction: Transaction, scope: Scope, changed: Sequ
 
 
 async def read_last_written_diary_entry(reads: SqlRowReader, scope: Scope) -> DiaryEntry | None:
-    entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY_ROW_MAP.from_row, being=scope.being_id)
+    entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY_ROW_MAPPER.from_row, being=scope.being_id)
     return entries[0] if entries else None
 
 
 async def write_diary_entry(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
-    await transaction.execute_many(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id)])
+    await transaction.execute_many(
+        _UPSERT_DIARY_ENTRY, [_DIARY_ENTRY_ROW_MAPPER.to_row(entry, being_id=scope.being_id)]
+    )
 
 
 async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> ThoughtsForNextSession:
     thoughts = await reads.rows(
-        _SELECT_THOUGHTS_FOR_NEXT_SESSION, _THOUGHTS_FOR_NEXT_SESSION_ROW_MAP.from_row, being=scope.being_id
+        _SELECT_THOUGHTS_FOR_NEXT_SESSION, _THOUGHTS_FOR_NEXT_SESSION_ROW_MAPPER.from_row, being=scope.being_id
     )
     return thoughts[0] if thoughts else ThoughtsForNextSession()
 
@@ -214,7 +216,7 @@ async def write_thoughts_for_next_session(transaction: Transaction, scope: Scope
 def _to_profile_entry(row: Row) -> ProfileEntry:
     """An entry with the present text of its memory, which may have been corrected since."""
     *columns, action = row
-    entry = _PROFILE_ENTRY_ROW_MAP.from_row(tuple(columns))
+    entry = _PROFILE_ENTRY_ROW_MAPPER.from_row(tuple(columns))
     if action is None:
         return entry
     return replace(entry, value=action if entry.is_learnt_from_memory else action.removeprefix(f"{entry.name}: "))
@@ -238,7 +240,7 @@ class ContextRepository(ConversationRepository):
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
         unnamed = await self._database.rows(
             _SELECT_UNNAMED_PREFERENCES,
-            _UNNAMED_PREFERENCE_ROW_MAP.from_row,
+            _UNNAMED_PREFERENCE_ROW_MAPPER.from_row,
             most=MAX_UNNAMED_PREFERENCES_IN_PROFILE,
             **binds,
         )
@@ -260,7 +262,7 @@ class ContextRepository(ConversationRepository):
                     raise duplicate_preference_error(names[0])
                 await transaction.execute_many(_DELETE_OTHER_ENTRIES_OF_SAME_MEMORY, [binds])
             await transaction.execute_many(
-                _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id)]
+                _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY_ROW_MAPPER.to_row(entry, being_id=scope.being_id)]
             )
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
             await record_audit_entry(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
@@ -279,12 +281,14 @@ class ContextRepository(ConversationRepository):
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.execute_many(_INSERT_NOTE, [_NOTE_ROW_MAP.to_row(note, folded=fold_text(note.content))])
+            await transaction.execute_many(
+                _INSERT_NOTE, [_NOTE_ROW_MAPPER.to_row(note, folded=fold_text(note.content))]
+            )
             await record_audit_entry(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         newest = await self._database.rows(
-            _SELECT_OPEN_NOTES, _NOTE_ROW_MAP.from_row, being=scope.being_id, limit=limit
+            _SELECT_OPEN_NOTES, _NOTE_ROW_MAPPER.from_row, being=scope.being_id, limit=limit
         )
         return newest[::-1]
 
@@ -306,13 +310,13 @@ class ContextRepository(ConversationRepository):
 
     async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
-        return (await self._database.rows(_SELECT_DIARY_ENTRIES_SINCE, _DIARY_ENTRY_ROW_MAP.from_row, **binds))[::-1]
+        return (await self._database.rows(_SELECT_DIARY_ENTRIES_SINCE, _DIARY_ENTRY_ROW_MAPPER.from_row, **binds))[::-1]
 
     async def recently_activated_memories(self, scope: Scope, *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_RECENTLY_ACTIVATED_MEMORIES, memory_from_row, limit=limit, **binds)
 
-    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def emotions_of_latest_session_memory(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
             _SELECT_LATEST_EMOTIONS_OF_SESSION,
             lambda row: decode_json_list_cached(row[0]),

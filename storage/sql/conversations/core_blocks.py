@@ -10,7 +10,7 @@ from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.engine import DatabaseRepository, SqlRowReader
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
@@ -19,10 +19,10 @@ _BEING_ID_BIND, _CORE_BLOCK_NAME_BIND = (
     bindparam("being", type_=_b.being_id.type),
     bindparam("block", type_=_b.name.type),
 )
-_CORE_BLOCK_ROW_MAP = RowMap(CoreBlock, core_blocks_table)
+_CORE_BLOCK_ROW_MAPPER = RowMapper(CoreBlock, core_blocks_table)
 _newer = core_blocks_table.alias("newer")
 _SELECT_CURRENT_CORE_BLOCKS = (
-    select(*_CORE_BLOCK_ROW_MAP.columns)
+    select(*_CORE_BLOCK_ROW_MAPPER.columns)
     .where(
         _b.being_id == _BEING_ID_BIND,
         ~select(_newer.c.version)
@@ -32,7 +32,7 @@ _SELECT_CURRENT_CORE_BLOCKS = (
     .order_by(_b.name)
 )
 _SELECT_CORE_BLOCK_VERSIONS = (
-    select(*_CORE_BLOCK_ROW_MAP.columns)
+    select(*_CORE_BLOCK_ROW_MAPPER.columns)
     .where(_b.being_id == _BEING_ID_BIND, _b.name == _CORE_BLOCK_NAME_BIND)
     .order_by(_b.version)
 )
@@ -47,7 +47,7 @@ _DELETE_CORE_BLOCK_VERSIONS = delete(core_blocks_table).where(
 
 async def read_core_blocks(reads: SqlRowReader, scope: Scope) -> list[CoreBlock]:
     """As `CoreBlockReader.core_blocks`."""
-    return await reads.rows(_SELECT_CURRENT_CORE_BLOCKS, _CORE_BLOCK_ROW_MAP.from_row, being=scope.being_id)
+    return await reads.rows(_SELECT_CURRENT_CORE_BLOCKS, _CORE_BLOCK_ROW_MAPPER.from_row, being=scope.being_id)
 
 
 class CoreBlockRepository(DatabaseRepository):
@@ -58,7 +58,7 @@ class CoreBlockRepository(DatabaseRepository):
 
     async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
         return await self._database.rows(
-            _SELECT_CORE_BLOCK_VERSIONS, _CORE_BLOCK_ROW_MAP.from_row, being=scope.being_id, block=name
+            _SELECT_CORE_BLOCK_VERSIONS, _CORE_BLOCK_ROW_MAPPER.from_row, being=scope.being_id, block=name
         )
 
     async def write_core_block_if_next_version(self, scope: Scope, block: CoreBlock) -> bool:
@@ -68,7 +68,7 @@ class CoreBlockRepository(DatabaseRepository):
             if last != block.version - 1:
                 return False
             await transaction.execute_many(
-                _INSERT_CORE_BLOCK_VERSION, [_CORE_BLOCK_ROW_MAP.to_row(block, being_id=scope.being_id)]
+                _INSERT_CORE_BLOCK_VERSION, [_CORE_BLOCK_ROW_MAPPER.to_row(block, being_id=scope.being_id)]
             )
             await record_audit_entry(
                 transaction, scope, "profile", block.written_at, tool="edit_core_memory", ids=[block.id]
@@ -78,7 +78,7 @@ class CoreBlockRepository(DatabaseRepository):
     async def erase_core_block(self, scope: Scope, name: str, *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             binds = {"being": scope.being_id, "block": name}
-            versions = await transaction.rows(_SELECT_CORE_BLOCK_VERSIONS, _CORE_BLOCK_ROW_MAP.from_row, **binds)
+            versions = await transaction.rows(_SELECT_CORE_BLOCK_VERSIONS, _CORE_BLOCK_ROW_MAPPER.from_row, **binds)
             if versions:
                 await transaction.execute_many(_DELETE_CORE_BLOCK_VERSIONS, [binds])
                 await mark_files_for_scrub(transaction)

@@ -111,7 +111,7 @@ def first_two_columns_of_row(row: Row) -> tuple[Any, Any]:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-class RowMap(Generic[T]):
+class RowMapper(Generic[T]):
     """A dataclass or a pydantic model and the columns of its fields: those of `table` that have a field's name, and
     `expressions`.
 

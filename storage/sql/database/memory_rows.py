@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.filters import sql_is_in_bound_or_no_project
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     decode_json_list_cached,
     first_column_of_row,
     microseconds_from_moment,
@@ -115,14 +115,14 @@ _SUPERSEDED_TEXT_EXPRESSION = func.coalesce(
     .scalar_subquery(),
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
-_SCENE_ROW_MAP = RowMap(
+_SCENE_ROW_MAPPER = RowMapper(
     Scene,
     memories_table,
     when=memories_table.c.when_,
     decoders={"actors": decode_json_list_cached, "when": decode_timeline},
 )
-_PROVENANCE_ROW_MAP = RowMap(Provenance, memories_table)
-_MEMORY_ROW_MAP = RowMap(
+_PROVENANCE_ROW_MAPPER = RowMapper(Provenance, memories_table)
+_MEMORY_ROW_MAPPER = RowMapper(
     Memory,
     memories_table,
     session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
@@ -135,10 +135,10 @@ _MEMORY_ROW_MAP = RowMap(
         "retold": decode_timeline,
     },
 )
-MEMORY_COLUMNS = (*_SCENE_ROW_MAP.columns, *_PROVENANCE_ROW_MAP.columns, *_MEMORY_ROW_MAP.columns)
+MEMORY_COLUMNS = (*_SCENE_ROW_MAPPER.columns, *_PROVENANCE_ROW_MAPPER.columns, *_MEMORY_ROW_MAPPER.columns)
 """The columns that `memory_from_row` takes, in its order."""
-_FIRST_PROVENANCE_COLUMN_POSITION = len(_SCENE_ROW_MAP.columns)
-_FIRST_MEMORY_COLUMN_POSITION = _FIRST_PROVENANCE_COLUMN_POSITION + len(_PROVENANCE_ROW_MAP.columns)
+_FIRST_PROVENANCE_COLUMN_POSITION = len(_SCENE_ROW_MAPPER.columns)
+_FIRST_MEMORY_COLUMN_POSITION = _FIRST_PROVENANCE_COLUMN_POSITION + len(_PROVENANCE_ROW_MAPPER.columns)
 _COLUMNS_CHANGED_BY_MERGE = (
     *("when_", "folded", "content_hash", "span_start", "span_end"),
     *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
@@ -147,9 +147,9 @@ _UPDATE_MERGE_SURVIVOR = update_row_of_being_statement(memories_table, *_COLUMNS
 
 
 def memory_from_row(row: Row) -> Memory:
-    scene = _SCENE_ROW_MAP.from_row(row[:_FIRST_PROVENANCE_COLUMN_POSITION])
-    provenance = _PROVENANCE_ROW_MAP.from_row(row[_FIRST_PROVENANCE_COLUMN_POSITION:_FIRST_MEMORY_COLUMN_POSITION])
-    return _MEMORY_ROW_MAP.from_row(row[_FIRST_MEMORY_COLUMN_POSITION:], scene=scene, provenance=provenance)
+    scene = _SCENE_ROW_MAPPER.from_row(row[:_FIRST_PROVENANCE_COLUMN_POSITION])
+    provenance = _PROVENANCE_ROW_MAPPER.from_row(row[_FIRST_PROVENANCE_COLUMN_POSITION:_FIRST_MEMORY_COLUMN_POSITION])
+    return _MEMORY_ROW_MAPPER.from_row(row[_FIRST_MEMORY_COLUMN_POSITION:], scene=scene, provenance=provenance)
 
 
 def row_from_memory(memory: Memory) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
-        **_SCENE_ROW_MAP.to_row(scene),
-        **_PROVENANCE_ROW_MAP.to_row(memory.provenance),
-        **_MEMORY_ROW_MAP.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
+        **_SCENE_ROW_MAPPER.to_row(scene),
+        **_PROVENANCE_ROW_MAPPER.to_row(memory.provenance),
+        **_MEMORY_ROW_MAPPER.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
         "span_start": microseconds_from_moment(first),
         "span_end": microseconds_from_moment(last),

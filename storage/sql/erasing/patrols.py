@@ -47,7 +47,7 @@ from madeleine.storage.sql.database.tables import (
     patrol_changes_table,
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAP, JournalFields, PatrolJournalRow
+from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAPPER, JournalFields, PatrolJournalRow
 from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_and_their_lifecycle_declarations
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
@@ -74,7 +74,7 @@ _DELETE_DECISION_REQUESTS = delete(decision_requests_table).where(
     _o.being_id == _BEING_ID_BIND, in_bound_list_condition(_o.id, "ids")
 )
 
-_SELECT_JOURNALLED_CHANGES = select(*PATROL_JOURNAL_ROW_MAP.columns)
+_SELECT_JOURNALLED_CHANGES = select(*PATROL_JOURNAL_ROW_MAPPER.columns)
 _CHANGE_IS_OF_BOUND_MEMORY_OR_NOTE = (
     _j.being_id == _BEING_ID_BIND,
     in_bound_list_condition(_j.target, "ids"),
@@ -213,11 +213,13 @@ async def redact_patrol_journal(
     transaction: Transaction, scope: Scope, erased: ErasedMemoryTracesInPatrolJournal
 ) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_SELECT_CHANGES_OF_MEMORIES_AND_NOTES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
+    own_changes = await transaction.rows(
+        _SELECT_CHANGES_OF_MEMORIES_AND_NOTES, PATROL_JOURNAL_ROW_MAPPER.from_row, **own
+    )
     await transaction.execute_many(_DELETE_CHANGES_OF_MEMORIES_AND_NOTES, [own])
     related_to = {"being": scope.being_id, "ids": json_list_bind_value(erased.heirs)}
     related = await transaction.rows(
-        _SELECT_CHANGES_REFERRING_TO_MEMORIES, PATROL_JOURNAL_ROW_MAP.from_row, **related_to
+        _SELECT_CHANGES_REFERRING_TO_MEMORIES, PATROL_JOURNAL_ROW_MAPPER.from_row, **related_to
     )
     cleaned = await asyncio.to_thread(_redacted_changes, related, erased)
     await transaction.execute_many(

@@ -19,18 +19,18 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
+from madeleine.storage.sql.database.mapping import RowMapper, vector_from_bytes
 from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, memories_table
 
 _c, _m = clusters_table.c, memories_table.c
 _BEING_ID_BIND: BindParameter[str] = bindparam("being")
-_CLUSTER_ROW_MAP = RowMap(Cluster, clusters_table)
-_SELECT_ALL_CLUSTERS = select(*_CLUSTER_ROW_MAP.columns).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
+_CLUSTER_ROW_MAPPER = RowMapper(Cluster, clusters_table)
+_SELECT_ALL_CLUSTERS = select(*_CLUSTER_ROW_MAPPER.columns).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
 _SELECT_CLUSTERS_WITHOUT_VECTORS = (
     select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
 )
 _SELECT_CLUSTERS_BY_IDS = (
-    select(*_CLUSTER_ROW_MAP.columns)
+    select(*_CLUSTER_ROW_MAPPER.columns)
     .where(in_bound_list_condition(_c.id, "ids"), without_index_use(_c.being_id) == _BEING_ID_BIND)
     .order_by(_c.id)
 )
@@ -72,15 +72,15 @@ async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) 
 async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
-        return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER_ROW_MAP.from_row, being=scope.being_id)
+        return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER_ROW_MAPPER.from_row, being=scope.being_id)
     return await reads.rows(
-        _SELECT_CLUSTERS_BY_IDS, _CLUSTER_ROW_MAP.from_row, being=scope.being_id, ids=json_list_bind_value(ids)
+        _SELECT_CLUSTERS_BY_IDS, _CLUSTER_ROW_MAPPER.from_row, being=scope.being_id, ids=json_list_bind_value(ids)
     )
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
     await transaction.execute_many(
-        _UPSERT_CLUSTER, [_CLUSTER_ROW_MAP.to_row(cluster, being_id=scope.being_id) for cluster in changed]
+        _UPSERT_CLUSTER, [_CLUSTER_ROW_MAPPER.to_row(cluster, being_id=scope.being_id) for cluster in changed]
     )
 
 

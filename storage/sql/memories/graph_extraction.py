@@ -17,7 +17,7 @@ from madeleine.storage.sql.database.dialect import (
     json_list_bind_value,
 )
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, decode_json_list, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.tables.graph import extracted_relations_table, graph_extractions_table, mentions_table
@@ -59,13 +59,13 @@ _DELETE_EXTRACTION_RESULTS = [
 _MARK_FOR_EXTRACTION = _DELETE_EXTRACTION_RESULTS[0]
 _INSERT_EXTRACTION_RECORD = insert(graph_extractions_table)
 _INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, extracted_relations_table))
-_MENTION_ROW_MAP = RowMap(EntityMention, mentions_table)
+_MENTION_ROW_MAPPER = RowMapper(EntityMention, mentions_table)
 
 
 def relation_row(table: Table, being: BeingId, relation: RelationTriple, **others: object) -> dict[str, object]:
     subject_key, object_key = relation.subject_and_object_keys
     keys = {"being_id": being, "subject_key": subject_key, "object_key": object_key}
-    return RowMap(RelationTriple, table).to_row(relation, **keys, **others)
+    return RowMapper(RelationTriple, table).to_row(relation, **keys, **others)
 
 
 async def mark_for_graph_extraction(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
@@ -110,7 +110,7 @@ class GraphExtractionRepository(DatabaseRepository):
             await transaction.execute_many(
                 _INSERT_MENTION,
                 [
-                    _MENTION_ROW_MAP.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
+                    _MENTION_ROW_MAPPER.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
                     for one in kept
                     for mention in one.mentions
                 ],

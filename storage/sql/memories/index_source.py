@@ -195,7 +195,7 @@ class IndexingRepository(VectorRepository):
                     _MARK_MEMORIES_WITH_HASHES_FOR_INDEX, [{"hashes": json_list_bind_value(told)}]
                 )
 
-    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
+    async def memories_not_embedded_by_model(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
     async def drop_vectors_of_replaced_model(
@@ -212,7 +212,7 @@ class IndexingRepository(VectorRepository):
                 )
         return len(hashes)
 
-    async def drop_vectors_of_other_models(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
+    async def drop_vectors_except_of_models(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
         """Drop the cached vectors of all other models, in transactions of so many."""
         for model in (name for name in await self.count_vectors_by_model() if name not in models):
             while hashes := await self._database.rows(

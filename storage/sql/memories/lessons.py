@@ -12,7 +12,7 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
@@ -20,9 +20,9 @@ from madeleine.storage.sql.tables.lessons import lessons_table
 
 _l, _m = lessons_table.c, memories_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
-_LESSON_ROW_MAP = RowMap(Lesson, lessons_table)
+_LESSON_ROW_MAPPER = RowMapper(Lesson, lessons_table)
 _SELECT_OWN_LESSONS = (
-    select(*_LESSON_ROW_MAP.columns, _l.helped, _l.failed, *MEMORY_COLUMNS)
+    select(*_LESSON_ROW_MAPPER.columns, _l.helped, _l.failed, *MEMORY_COLUMNS)
     .join_from(lessons_table, memories_table, _m.id == _l.memory_id)
     .where(_l.being_id == _BEING_ID_BIND)
 )
@@ -43,13 +43,13 @@ _ADD_TO_OUTCOME_COUNTS = (
         failed=_l.failed + case((bindparam("good") == 1, 0), else_=1),
     )
 )
-_LESSON_COLUMN_COUNT = len(_LESSON_ROW_MAP.columns)
+_LESSON_COLUMN_COUNT = len(_LESSON_ROW_MAPPER.columns)
 
 
 def _lesson_with_outcome_counts_from_row(row: Row) -> LessonWithOutcomeCounts:
     helped, failed = row[_LESSON_COLUMN_COUNT : _LESSON_COLUMN_COUNT + 2]
     lesson, memory = (
-        _LESSON_ROW_MAP.from_row(row[:_LESSON_COLUMN_COUNT]),
+        _LESSON_ROW_MAPPER.from_row(row[:_LESSON_COLUMN_COUNT]),
         memory_from_row(row[_LESSON_COLUMN_COUNT + 2 :]),
     )
     return LessonWithOutcomeCounts(memory=memory, lesson=lesson, helped=helped, failed=failed)
@@ -57,7 +57,7 @@ def _lesson_with_outcome_counts_from_row(row: Row) -> LessonWithOutcomeCounts:
 
 async def insert_lessons(transaction: Transaction, scope: Scope, learnt: Mapping[MemoryId, Lesson]) -> None:
     """A memory that has a lesson keeps it."""
-    rows = [_LESSON_ROW_MAP.to_row(lesson, memory_id=id_, being_id=scope.being_id) for id_, lesson in learnt.items()]
+    rows = [_LESSON_ROW_MAPPER.to_row(lesson, memory_id=id_, being_id=scope.being_id) for id_, lesson in learnt.items()]
     await transaction.execute_many(_INSERT_LESSON, rows)
 
 

@@ -24,7 +24,7 @@ from madeleine.memory.recall.ports import ClusterWithMemoryCounts, PossibleNewer
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_runnable_on_event_loop
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     decode_json_list_cached,
     first_column_of_row,
     first_two_columns_of_row,
@@ -69,9 +69,9 @@ _HAS_BOUND_ID_AND_BEING = (
 )
 
 _SELECT_MEMORIES_BY_IDS = mark_query_as_runnable_on_event_loop(select(*MEMORY_COLUMNS).where(*_HAS_BOUND_ID_AND_BEING))
-_REVISION_ROW_MAP = RowMap(MemoryChanges, revisions_table)
+_REVISION_ROW_MAPPER = RowMapper(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
-    select(_r.memory_id, _r.at, _r.client, *_REVISION_ROW_MAP.columns)
+    select(_r.memory_id, _r.at, _r.client, *_REVISION_ROW_MAPPER.columns)
     .where(
         dialect.in_bound_list_condition(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING_ID_BIND
     )
@@ -115,7 +115,7 @@ _SELECT_STANDING_PREFERENCES = (
     .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("most"))
 )
-_RANKING_STATE_ROW_MAP = RowMap(
+_RANKING_STATE_ROW_MAPPER = RowMapper(
     MemoryRankingState,
     memories_table,
     last_active=type_coerce(
@@ -125,7 +125,7 @@ _RANKING_STATE_ROW_MAP = RowMap(
         dialect.UtcMicrosColumnType(),
     ),
 )
-_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE_ROW_MAP.columns).where(*_HAS_BOUND_ID_AND_BEING)
+_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE_ROW_MAPPER.columns).where(*_HAS_BOUND_ID_AND_BEING)
 _SELECT_ANY_DEAD_MEMORY = select(_m.seq).where(_m.being_id == _BEING_ID_BIND, _m.status == "dead").limit(1)
 
 _SELECT_PASSAGES = (
@@ -141,7 +141,7 @@ _SELECT_PASSAGES = (
 _ACTIVE_MEMORY_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING_ID_BIND)
 _parents = clusters_table.alias("parents")
-_CLUSTER_WITH_COUNTS_ROW_MAP = RowMap(
+_CLUSTER_WITH_COUNTS_ROW_MAPPER = RowMapper(
     ClusterWithMemoryCounts,
     clusters_table,
     parent=func.coalesce(_parents.c.name, ""),
@@ -150,7 +150,7 @@ _CLUSTER_WITH_COUNTS_ROW_MAP = RowMap(
     dead=func.count().filter(_m.status == "dead"),
 )
 _SELECT_CLUSTERS_WITH_MEMORY_COUNTS = (
-    select(*_CLUSTER_WITH_COUNTS_ROW_MAP.columns)
+    select(*_CLUSTER_WITH_COUNTS_ROW_MAPPER.columns)
     .select_from(clusters_table)
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
     .outerjoin(memories_table, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
@@ -229,12 +229,12 @@ def _to_revision(row: Row) -> MemoryValuesBeforeChange:
         memory_id=memory_id,
         at=moment_from_microseconds(at),
         client=client,
-        before=_REVISION_ROW_MAP.from_row(tuple(before)),
+        before=_REVISION_ROW_MAPPER.from_row(tuple(before)),
     )
 
 
 def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
-    return row[0], _RANKING_STATE_ROW_MAP.from_row(row[1:])
+    return row[0], _RANKING_STATE_ROW_MAPPER.from_row(row[1:])
 
 
 def _to_cluster_id_and_feelings(row: Row) -> tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]:
@@ -318,7 +318,7 @@ class RecallRepository(MemoryReadRepository):
 
     async def clusters_with_memory_counts(self, scope: Scope) -> list[ClusterWithMemoryCounts]:
         return await self._database.rows(
-            _SELECT_CLUSTERS_WITH_MEMORY_COUNTS, _CLUSTER_WITH_COUNTS_ROW_MAP.from_row, being=scope.being_id
+            _SELECT_CLUSTERS_WITH_MEMORY_COUNTS, _CLUSTER_WITH_COUNTS_ROW_MAPPER.from_row, being=scope.being_id
         )
 
     async def feelings_of_clustered_memories(

@@ -19,7 +19,7 @@ from madeleine.memory.rules.storing.retelling import (
 from madeleine.storage.sql.administration import record_audit_entries_grouped_by_tool
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import RowMap, row_of_being_binds, update_row_of_being_statement
+from madeleine.storage.sql.database.mapping import RowMapper, row_of_being_binds, update_row_of_being_statement
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_with_ids
@@ -29,7 +29,7 @@ _COLUMNS_CHANGED_BY_REINFORCEMENT = (
     "folded", "folded_themes", "valid_from", "may_supersede",
 )  # fmt: skip
 _UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_REINFORCEMENT)
-_REINFORCEMENT_ROW_MAP = RowMap(MemoryRetelling, tables.reinforcements_table)
+_REINFORCEMENT_ROW_MAPPER = RowMapper(MemoryRetelling, tables.reinforcements_table)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
 
 
@@ -58,7 +58,7 @@ async def reinforce_memories(
     changed_ids = [memory.id for memory in known if retelling_changes_index(memory, memories_now[memory.id])]
     await mark_memories_for_index(transaction, changed_ids)
     await transaction.execute_many(
-        _INSERT_REINFORCEMENT, [_REINFORCEMENT_ROW_MAP.to_row(record, being_id=scope.being_id) for record in batch]
+        _INSERT_REINFORCEMENT, [_REINFORCEMENT_ROW_MAPPER.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
     await record_audit_entries_grouped_by_tool(transaction, scope, "reinforce", reinforced)

@@ -38,7 +38,7 @@ from madeleine.storage.sql.administration import (
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import SqlRowReader, Transaction, mark_query_as_runnable_on_event_loop
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     first_column_of_row,
     first_two_columns_of_row,
     microseconds_from_moment,
@@ -120,7 +120,7 @@ _ADD_TO_LAST_MEMORY_NUMBER = dialect.upsert_statement(
 _SELECT_LAST_MEMORY_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING_ID_BIND
 )
-_PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, tables.profile_entries_table)
+_PROFILE_ENTRY_ROW_MAPPER = RowMapper(ProfileEntry, tables.profile_entries_table)
 _INSERT_PREFERENCE = insert(tables.profile_entries_table)
 _UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile_entries_table, "value", "updated_at", key="memory_id")
 _SELECT_EXISTING_SOURCE_MESSAGE_IDS = select(messages_table.c.id).where(
@@ -145,7 +145,7 @@ _UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories_table, *_
 _CLEAR_RESEMBLES_POINTERS_TO_MEMORY = (
     update(tables.memories_table).where(_IS_OF_BOUND_BEING, _m.resembles == bindparam("target")).values(resembles=None)
 )
-_REVISION_ROW_MAP = RowMap(MemoryChanges, tables.revisions_table)
+_REVISION_ROW_MAPPER = RowMapper(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING_ID_BIND, _i.key == bindparam("keyed_digest"))
 _INSERT_INGEST_OUTCOME = dialect.insert_if_missing_statement(tables.ingest_outcomes_table)
@@ -185,7 +185,7 @@ async def insert_and_number_memories(transaction: Transaction, scope: Scope, new
     await mark_memories_for_index(transaction, [memory.id for memory in new])
     preferences = [_profile_entry_of_preference(memory) for memory in new if is_preference(memory)]
     await transaction.execute_many(
-        _INSERT_PREFERENCE, [_PROFILE_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id) for entry in preferences]
+        _INSERT_PREFERENCE, [_PROFILE_ENTRY_ROW_MAPPER.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_entries_grouped_by_tool(transaction, scope, "store", stored)
@@ -240,7 +240,7 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthChangeLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `RetractionAndUndoLedger` and `IngestLedger`."""
 
     def version(self) -> int | None:
         return self._database.version()
@@ -325,7 +325,7 @@ class MemoryRepository(MemoryReadRepository):
                 "at": microseconds_from_moment(at),
                 "client": scope.client,
             }
-            await transaction.execute_many(_INSERT_REVISION, [_REVISION_ROW_MAP.to_row(before.before, **provenance)])
+            await transaction.execute_many(_INSERT_REVISION, [_REVISION_ROW_MAPPER.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
                 await recompute_cluster_vectors(transaction, scope, [old.cluster_id] if old.cluster_id else [])

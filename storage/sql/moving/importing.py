@@ -143,7 +143,7 @@ class ExportFileImport(ImportInTransaction):
             "patrol_change": self._import_patrol_changes,
         }
         while batch := await asyncio.to_thread(next, batches, None):
-            await by_type.get(batch[0].type, self._import_independent_records)(batch)
+            await by_type.get(batch[0].type, self._import_records_without_special_rules)(batch)
 
     async def finish(self, header: ExportHeader) -> ImportReport:
         for old, new in self._aliases.items():
@@ -202,7 +202,7 @@ class ExportFileImport(ImportInTransaction):
 
     # --- by type
 
-    async def _import_independent_records(self, batch: Sequence[ExportRecord]) -> None:
+    async def _import_records_without_special_rules(self, batch: Sequence[ExportRecord]) -> None:
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
         for record in await self._new_records(batch):
@@ -308,7 +308,7 @@ class ExportFileImport(ImportInTransaction):
         for record in await self._new_records(here) if here else ():
             self._leave_out("different", record)
         if new := [record for record in batch if (record.being, record.name) not in self._blocks_here]:
-            await self._import_independent_records(new)
+            await self._import_records_without_special_rules(new)
 
     async def _import_reinforcements(self, batch: Sequence[ReinforcementExportRecord]) -> None:
         kept: list[ReinforcementExportRecord] = []

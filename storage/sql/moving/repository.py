@@ -15,15 +15,15 @@ from madeleine.memory.moving.records import AnyExportRecord
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.moving import source_imports
 from madeleine.storage.sql.moving.importing import ExportFileImport
 from madeleine.storage.sql.moving.undo_import import ImportUndo
 
 _i, _c = tables.imports_table.c, tables.clusters_table.c
-_PAST_IMPORT_ROW_MAP = RowMap(PastImport, tables.imports_table)
-_SELECT_IMPORTS = select(*_PAST_IMPORT_ROW_MAP.columns).order_by(_i.at.desc(), _i.id)
+_PAST_IMPORT_ROW_MAPPER = RowMapper(PastImport, tables.imports_table)
+_SELECT_IMPORTS = select(*_PAST_IMPORT_ROW_MAPPER.columns).order_by(_i.at.desc(), _i.id)
 _SET_MODEL_OF_CLUSTERS_WITHOUT_ONE = (
     update(tables.clusters_table)
     .where(in_bound_list_condition(_c.id, "ids"), _c.model.is_(None))
@@ -40,8 +40,8 @@ _SELECT_CLUSTER_BEINGS = select(_c.being_id).where(in_bound_list_condition(_c.id
 
 
 _p = tables.ledger_copies_table.c
-_LEDGER_COPY_ROW_MAP = RowMap(LedgerCopyFileRecord, tables.ledger_copies_table)
-_SELECT_LEDGER_COPY_RECORDS = select(*_LEDGER_COPY_ROW_MAP.columns).order_by(_p.made_at, _p.path)
+_LEDGER_COPY_ROW_MAPPER = RowMapper(LedgerCopyFileRecord, tables.ledger_copies_table)
+_SELECT_LEDGER_COPY_RECORDS = select(*_LEDGER_COPY_ROW_MAPPER.columns).order_by(_p.made_at, _p.path)
 _UPSERT_LEDGER_COPY_RECORD = upsert_statement(tables.ledger_copies_table, "kind", "being_id", "made_at")
 _DELETE_LEDGER_COPY_RECORD = delete(tables.ledger_copies_table).where(_p.path == bindparam("old_path"))
 
@@ -101,7 +101,7 @@ class ImportRepository(DatabaseRepository):
         return bool(await self._database.rows(_SELECT_IMPORTED_SHARED_MEMORY, first_column_of_row, **binds))
 
     async def past_imports(self) -> list[PastImport]:
-        return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT_ROW_MAP.from_row)
+        return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT_ROW_MAPPER.from_row)
 
     async def recompute_cluster_vectors(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
         if not ids:
@@ -118,10 +118,10 @@ class LedgerCopyRecordRepository(DatabaseRepository):
 
     async def record_ledger_copy(self, copy: LedgerCopyFileRecord) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_UPSERT_LEDGER_COPY_RECORD, [_LEDGER_COPY_ROW_MAP.to_row(copy)])
+            await transaction.execute_many(_UPSERT_LEDGER_COPY_RECORD, [_LEDGER_COPY_ROW_MAPPER.to_row(copy)])
 
     async def recorded_ledger_copies(self) -> list[LedgerCopyFileRecord]:
-        return await self._database.rows(_SELECT_LEDGER_COPY_RECORDS, _LEDGER_COPY_ROW_MAP.from_row)
+        return await self._database.rows(_SELECT_LEDGER_COPY_RECORDS, _LEDGER_COPY_ROW_MAPPER.from_row)
 
     async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None:
         async with self._database.transaction() as transaction:

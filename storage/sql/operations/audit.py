@@ -16,7 +16,7 @@ from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row
 from madeleine.storage.sql.database.tables import audit_entries_table
 from madeleine.storage.sql.tables.operations import audited_actions_table
 
@@ -51,10 +51,12 @@ def _latest_filtered_actions(actions: Select[Any], *order: str) -> FromClause:
 _each = (_latest_filtered_actions(_of_application, "at", "seq"), _latest_filtered_actions(_of_memory, "seq"))
 _all = union_all(*(select(*actions.c) for actions in _each)).subquery("all_actions")
 _columns: dict[str, Any] = {name: _all.c[name] for name in AuditRecord.model_fields}
-_ANY_AUDIT_RECORD_ROW_MAP = RowMap(AuditRecord, **_columns)
-_APPLICATION_AUDIT_RECORD_ROW_MAP = RowMap(AuditRecord, audited_actions_table)
+_ANY_AUDIT_RECORD_ROW_MAPPER = RowMapper(AuditRecord, **_columns)
+_APPLICATION_AUDIT_RECORD_ROW_MAPPER = RowMapper(AuditRecord, audited_actions_table)
 _SELECT_AUDIT_RECORDS = (
-    select(*_ANY_AUDIT_RECORD_ROW_MAP.columns).order_by(_all.c.at.desc(), _all.c.seq.desc()).limit(bindparam("limit"))
+    select(*_ANY_AUDIT_RECORD_ROW_MAPPER.columns)
+    .order_by(_all.c.at.desc(), _all.c.seq.desc())
+    .limit(bindparam("limit"))
 )
 _INSERT_AUDIT_RECORD = insert(audited_actions_table)
 _SELECT_AUDIT_RECORD_ID = select(_w.id).where(_w.id == bindparam("record_id"))
@@ -68,7 +70,7 @@ class SqlAuditRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             if await transaction.rows(_SELECT_AUDIT_RECORD_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)
-            await transaction.execute_many(_INSERT_AUDIT_RECORD, [_APPLICATION_AUDIT_RECORD_ROW_MAP.to_row(record)])
+            await transaction.execute_many(_INSERT_AUDIT_RECORD, [_APPLICATION_AUDIT_RECORD_ROW_MAPPER.to_row(record)])
 
     async def query(
         self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
@@ -76,5 +78,7 @@ class SqlAuditRepository(DatabaseRepository):
         binds: dict[str, Any] = {name: filter.get(name) for name in _FILTER_FIELD_NAMES}
         binds |= period_binds(filter.get("since"), filter.get("until"))
         return tuple(
-            await self._database.rows(_SELECT_AUDIT_RECORDS, _ANY_AUDIT_RECORD_ROW_MAP.from_row, limit=limit, **binds)
+            await self._database.rows(
+                _SELECT_AUDIT_RECORDS, _ANY_AUDIT_RECORD_ROW_MAPPER.from_row, limit=limit, **binds
+            )
         )

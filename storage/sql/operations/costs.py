@@ -11,11 +11,11 @@ from madeleine.memory.operations.values import CostFilter, CostGrouping, CostRec
 from madeleine.storage.sql.database.dialect import sql_utc_day
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
-from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
+from madeleine.storage.sql.database.mapping import RowMapper, first_column_of_row
 from madeleine.storage.sql.database.tables import cost_records_table
 
 _c = cost_records_table.c
-_COST_RECORD_ROW_MAP = RowMap(CostRecord, cost_records_table, agent_id=_c.being_id, task_id=_c.run_id)
+_COST_RECORD_ROW_MAPPER = RowMapper(CostRecord, cost_records_table, agent_id=_c.being_id, task_id=_c.run_id)
 _MATCHES_BOUND_COST_FILTER = (
     equals_if_bound(_c.being_id, "agent_id"),
     equals_if_bound(_c.run_id, "task_id"),
@@ -32,8 +32,8 @@ _GROUP_COLUMN_BY_COST_GROUPING: dict[CostGrouping, ColumnElement[str]] = {
 }
 
 
-def _cost_total_row_map(group: ColumnElement[str]) -> RowMap[CostTotal]:
-    return RowMap(
+def _cost_total_row_map(group: ColumnElement[str]) -> RowMapper[CostTotal]:
+    return RowMapper(
         CostTotal,
         group=group,
         calls=func.count(),
@@ -64,7 +64,7 @@ _COST_TOTAL_ROW_MAP_BY_GROUPING = {
 _SELECT_COST_TOTALS_BY_GROUPING = {by: _select_cost_totals(by) for by in _GROUP_COLUMN_BY_COST_GROUPING}
 _INSERT_COST_RECORD = insert(cost_records_table)
 _SELECT_COST_RECORDS = (
-    select(*_COST_RECORD_ROW_MAP.columns)
+    select(*_COST_RECORD_ROW_MAPPER.columns)
     .where(*_MATCHES_BOUND_COST_FILTER)
     .order_by(_c.at.desc(), _c.seq.desc())
     .limit(bindparam("limit"))
@@ -76,14 +76,14 @@ class SqlCostRecordRepository(DatabaseRepository):
     """`CostRecordRepository`."""
 
     async def save(self, record: CostRecord) -> None:
-        row = _COST_RECORD_ROW_MAP.to_row(record, being_id=record.agent_id, run_id=record.task_id)
+        row = _COST_RECORD_ROW_MAPPER.to_row(record, being_id=record.agent_id, run_id=record.task_id)
         async with self._database.transaction() as transaction:
             await transaction.execute_many(_INSERT_COST_RECORD, [row])
 
     async def query(self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
         return tuple(
             await self._database.rows(
-                _SELECT_COST_RECORDS, _COST_RECORD_ROW_MAP.from_row, limit=limit, **_cost_filter_binds(filter)
+                _SELECT_COST_RECORDS, _COST_RECORD_ROW_MAPPER.from_row, limit=limit, **_cost_filter_binds(filter)
             )
         )
 

@@ -11,7 +11,7 @@ from madeleine.memory.operations.values import AgentState, OperationalRecord, Pr
 from madeleine.storage.sql.database.dialect import upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound
-from madeleine.storage.sql.database.mapping import RowMap
+from madeleine.storage.sql.database.mapping import RowMapper
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.operations import agent_states_table, application_settings_table, projects_table
 
@@ -22,7 +22,7 @@ class OperationalRecordStatements(Generic[RecordT]):
     """Statements for a table of records. `filters`: the columns that a list can be restricted by."""
 
     def __init__(self, make: type[RecordT], table: Table, *filters: str) -> None:
-        self.rows = RowMap(make, table)
+        self.rows = RowMapper(make, table)
         self.keys = tuple(column.name for column in table.primary_key)
         self.filters = filters
         self.save = upsert_statement(table, *(column.name for column in table.c if column.name not in self.keys))

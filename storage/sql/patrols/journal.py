@@ -14,7 +14,7 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import SqlRowReader, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, conditions_for_row_by_key_and_being, encode_column_value
+from madeleine.storage.sql.database.mapping import RowMapper, conditions_for_row_by_key_and_being, encode_column_value
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
 from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_and_their_lifecycle_declarations
 
@@ -70,7 +70,7 @@ class PatrolJournalRow:
     after: JournalFields | None
 
 
-PATROL_JOURNAL_ROW_MAP = RowMap(PatrolJournalRow, patrol_changes_table)
+PATROL_JOURNAL_ROW_MAPPER = RowMapper(PatrolJournalRow, patrol_changes_table)
 
 
 class PatrolStepJournal:

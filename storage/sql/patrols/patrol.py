@@ -41,7 +41,7 @@ from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import Row, SqlRowReader
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     first_column_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
@@ -64,11 +64,11 @@ T = TypeVar("T")
 _m, _o = memories_table.c, decision_requests_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _IS_OF_BOUND_BEING = _m.being_id == _BEING_ID_BIND
-_MEMORY_STATE_ROW_MAP = RowMap(
+_MEMORY_STATE_ROW_MAPPER = RowMapper(
     MemoryFieldsForPatrol, memories_table, session_count=memory_rows.CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
 )
-_SELECT_MEMORY_STATES = select(*_MEMORY_STATE_ROW_MAP.columns).where(_IS_OF_BOUND_BEING)
-_SELECT_MEMORY_STATES_BY_IDS = select(*_MEMORY_STATE_ROW_MAP.columns).where(
+_SELECT_MEMORY_STATES = select(*_MEMORY_STATE_ROW_MAPPER.columns).where(_IS_OF_BOUND_BEING)
+_SELECT_MEMORY_STATES_BY_IDS = select(*_MEMORY_STATE_ROW_MAPPER.columns).where(
     dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
 )
 _SELECT_UNCLUSTERED_MEMORY_STATES = (
@@ -86,7 +86,7 @@ _FADING_IMPORTANCE_BY_CYCLE_COUNT = [
 ]
 _thresholds = dialect.json_list_item_rows(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
-    select(*_MEMORY_STATE_ROW_MAP.columns)
+    select(*_MEMORY_STATE_ROW_MAPPER.columns)
     .select_from(_thresholds.join(memories_table, _m.since == bindparam("cycle", type_=Integer) - _thresholds.c.key))
     .where(
         _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING_ID_BIND),
@@ -108,7 +108,7 @@ _SELECT_PINNED_DYING = _SELECT_MEMORY_STATES.where(_m.status == "dying", _m.pinn
 _SELECT_RECALLED_DEAD = _SELECT_MEMORY_STATES.where(MEMORY_IS_DEAD_BUT_RECALLED).order_by(_m.seq)
 
 
-_CLUSTER_COUNTS_ROW_MAP = RowMap(
+_CLUSTER_COUNTS_ROW_MAPPER = RowMapper(
     ClusterMemoryCounts,
     memories_table,
     active=func.count().filter(_m.status == "active"),
@@ -116,7 +116,7 @@ _CLUSTER_COUNTS_ROW_MAP = RowMap(
     dead=func.count().filter(_m.status == "dead"),
     unconsolidated=func.count().filter(or_(_m.status == "dying", (_m.status == "active") & _m.fresh.is_(True))),
 )
-_counts = select(*_CLUSTER_COUNTS_ROW_MAP.columns).where(_IS_OF_BOUND_BEING)
+_counts = select(*_CLUSTER_COUNTS_ROW_MAPPER.columns).where(_IS_OF_BOUND_BEING)
 _COUNT_MEMORIES_OF_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
 _COUNT_MEMORIES_OF_CLUSTERS = _counts.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).group_by(
@@ -148,9 +148,9 @@ _HAS_SUMMARISED_MEMORY = (
     )
     .correlate(memories_table)
 )
-_UNSUMMARISED_SESSION_ROW_MAP = RowMap(UnsummarisedSession, memories_table, memories=func.count())
+_UNSUMMARISED_SESSION_ROW_MAPPER = RowMapper(UnsummarisedSession, memories_table, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
-    select(*_UNSUMMARISED_SESSION_ROW_MAP.columns)
+    select(*_UNSUMMARISED_SESSION_ROW_MAPPER.columns)
     .where(*_IS_SUMMARISABLE)
     .group_by(_m.session_id)
     .having(or_(func.count() > 1, ~_HAS_SUMMARISED_MEMORY))
@@ -212,8 +212,8 @@ _SELECT_SOURCE_IDS_OF_SUMMARIES = (
     .where(dialect.without_index_use(_m.being_id) == _BEING_ID_BIND, _m.compressed.is_(True))
 )
 
-DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table, decided_by=_o.settled_by)
-_own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING_ID_BIND)
+DECISION_REQUEST_ROW_MAPPER = RowMapper(StoredDecisionRequest, decision_requests_table, decided_by=_o.settled_by)
+_own_requests = select(*DECISION_REQUEST_ROW_MAPPER.columns).where(_o.being_id == _BEING_ID_BIND)
 _SELECT_DECISION_REQUESTS_BY_IDS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
 _SELECT_OPEN_DECISION_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
 _SELECT_TOPICS_OFFERED_SINCE = (
@@ -257,7 +257,7 @@ class PatrolReader:
         return await self._reads.rows(statement, make, being=self._scope.being_id, **binds)
 
     async def _read_memory_states(self, statement: ClauseElement, **binds: Any) -> list[MemoryFieldsForPatrol]:
-        return await self._rows(statement, _MEMORY_STATE_ROW_MAP.from_row, **binds)
+        return await self._rows(statement, _MEMORY_STATE_ROW_MAPPER.from_row, **binds)
 
     async def last_erasure_number(self) -> int:
         return int((await self._rows(_SELECT_LAST_ERASURE_NUMBER, first_column_of_row))[0])
@@ -293,9 +293,9 @@ class PatrolReader:
 
     async def memory_counts_of_each_cluster(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
-            return await self._rows(_COUNT_MEMORIES_OF_ALL_CLUSTERS, _CLUSTER_COUNTS_ROW_MAP.from_row)
+            return await self._rows(_COUNT_MEMORIES_OF_ALL_CLUSTERS, _CLUSTER_COUNTS_ROW_MAPPER.from_row)
         return await self._rows(
-            _COUNT_MEMORIES_OF_CLUSTERS, _CLUSTER_COUNTS_ROW_MAP.from_row, clusters=dialect.json_list_bind_value(ids)
+            _COUNT_MEMORIES_OF_CLUSTERS, _CLUSTER_COUNTS_ROW_MAPPER.from_row, clusters=dialect.json_list_bind_value(ids)
         )
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
@@ -316,7 +316,7 @@ class PatrolReader:
         ]
 
     async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
-        return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _UNSUMMARISED_SESSION_ROW_MAP.from_row)
+        return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _UNSUMMARISED_SESSION_ROW_MAPPER.from_row)
 
     async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
@@ -359,7 +359,7 @@ class PatrolReader:
             ids,
             await self._rows(
                 _SELECT_DECISION_REQUESTS_BY_IDS,
-                DECISION_REQUEST_ROW_MAP.from_row,
+                DECISION_REQUEST_ROW_MAPPER.from_row,
                 ids=dialect.json_list_bind_value(ids),
             ),
         )
@@ -370,7 +370,7 @@ class PatrolReader:
         )
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
-        return await self._rows(_SELECT_OPEN_DECISION_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
+        return await self._rows(_SELECT_OPEN_DECISION_REQUESTS, DECISION_REQUEST_ROW_MAPPER.from_row)
 
     async def topics_offered_since(self, moment: datetime) -> dict[str, datetime]:
         since = microseconds_from_moment(moment)

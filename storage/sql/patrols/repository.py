@@ -46,7 +46,7 @@ from madeleine.storage.sql.database.dialect import (
     sql_json_field,
 )
 from madeleine.storage.sql.database.mapping import (
-    RowMap,
+    RowMapper,
     first_column_of_row,
     microseconds_from_moment,
     row_of_being_binds,
@@ -63,7 +63,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
-from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader
+from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAPPER, PatrolReader
 from madeleine.storage.sql.patrols.patrol_writer import PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_patrol_run
 
@@ -73,14 +73,16 @@ MAX_OPEN_DECISION_REQUEST_AGE = timedelta(days=14)
 
 _c, _m, _n, _o = cost_records_table.c, memories_table.c, notes_table.c, decision_requests_table.c
 _j, _r = patrol_changes_table.c, patrol_runs.c
-_PATROL_RUN_ROW_MAP = RowMap(PatrolRun, patrol_runs)
+_PATROL_RUN_ROW_MAPPER = RowMapper(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
-    select(*_PATROL_RUN_ROW_MAP.columns)
+    select(*_PATROL_RUN_ROW_MAPPER.columns)
     .where(_r.being_id == bindparam("being"))
     .order_by(_r.started.desc(), _r.id)
     .limit(bindparam("limit"))
 )
-_SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN_ROW_MAP.columns).where(_r.state == "running").order_by(_r.started.desc())
+_SELECT_UNFINISHED_RUNS = (
+    select(*_PATROL_RUN_ROW_MAPPER.columns).where(_r.state == "running").order_by(_r.started.desc())
+)
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_row_of_being_statement(patrol_runs, "finished", "state", "report")
 MAX_PATROL_RUNS_PRUNED_AT_ONCE = 20
@@ -102,7 +104,7 @@ _DELETE_PRUNABLE_JOURNAL_ROWS = delete(patrol_changes_table).where(
     or_(~equals_any(_j.kind, "diary", "thoughts"), _j.before.is_(None)),
 )
 _MARK_RUN_PRUNED = update_row_of_being_statement(patrol_runs, "state")
-_MODEL_CALL_COST_ROW_MAP = RowMap(ModelCallCost, cost_records_table)
+_MODEL_CALL_COST_ROW_MAPPER = RowMapper(ModelCallCost, cost_records_table)
 _INSERT_MODEL_CALL_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
@@ -118,7 +120,7 @@ _DELETE_EXPIRED_DECISION_REQUESTS = delete(decision_requests_table).where(
 # says that they were active in this cycle or the one before (`memory_rows`): few, whatever the number of all.
 
 
-def _select_beings_of(table: Table) -> Select[Any]:
+def _select_distinct_being_ids_in(table: Table) -> Select[Any]:
     """Each being once."""
     first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
     following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
@@ -144,7 +146,9 @@ def _sql_last_patrol_run_start(being: Any) -> ColumnElement[int]:
 
 
 # Not what all beings share, which nobody may change but by an act of its own (spec O4).
-_beings = union(_select_beings_of(memories_table), _select_beings_of(notes_table)).cte("known_beings")
+_beings = union(_select_distinct_being_ids_in(memories_table), _select_distinct_being_ids_in(notes_table)).cte(
+    "known_beings"
+)
 _since_last_run = (
     select(
         _beings.c.being,
@@ -180,7 +184,7 @@ _note_activity = (
     .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
-_ACTIVITY_ROW_MAP = RowMap(
+_ACTIVITY_ROW_MAPPER = RowMapper(
     ActivitySinceLastPatrol,
     being_id=_activity.c.being,
     stored=func.sum(_activity.c.stored),
@@ -188,7 +192,7 @@ _ACTIVITY_ROW_MAP = RowMap(
     latest=type_coerce(func.max(_activity.c.latest), UtcMicrosColumnType()),
 )
 _SELECT_ACTIVITY_SINCE_LAST_PATROL = (
-    select(*_ACTIVITY_ROW_MAP.columns).group_by(_activity.c.being).order_by(_activity.c.being)
+    select(*_ACTIVITY_ROW_MAPPER.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 )
 
 
@@ -222,7 +226,7 @@ class PatrolRepository(MemoryReadRepository):
                 return False
             await transaction.execute_many(_DELETE_EXPIRED_DECISION_REQUESTS, [expired])
             await transaction.execute_many(
-                _INSERT_DECISION_REQUESTS, [DECISION_REQUEST_ROW_MAP.to_row(request, **made) for request in requests]
+                _INSERT_DECISION_REQUESTS, [DECISION_REQUEST_ROW_MAPPER.to_row(request, **made) for request in requests]
             )
         return True
 
@@ -231,7 +235,7 @@ class PatrolRepository(MemoryReadRepository):
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.execute_many(_INSERT_RUN, [_PATROL_RUN_ROW_MAP.to_row(begun)])
+            await transaction.execute_many(_INSERT_RUN, [_PATROL_RUN_ROW_MAPPER.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         row = row_of_being_binds(scope, run, finished=finished, state="finished", report=report)
@@ -255,11 +259,11 @@ class PatrolRepository(MemoryReadRepository):
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await self._database.rows(
-            _SELECT_LATEST_RUNS, _PATROL_RUN_ROW_MAP.from_row, being=scope.being_id, limit=limit
+            _SELECT_LATEST_RUNS, _PATROL_RUN_ROW_MAPPER.from_row, being=scope.being_id, limit=limit
         )
 
     async def unfinished_runs(self) -> list[PatrolRun]:
-        return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN_ROW_MAP.from_row)
+        return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN_ROW_MAPPER.from_row)
 
     async def undo_run(
         self, scope: Scope, run: RunId, *, at: datetime, state: PatrolRunState = "undone"
@@ -268,7 +272,7 @@ class PatrolRepository(MemoryReadRepository):
             return await undo_patrol_run(transaction, scope, run, at=at, state=state)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
-        row = _MODEL_CALL_COST_ROW_MAP.to_row(
+        row = _MODEL_CALL_COST_ROW_MAPPER.to_row(
             spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at)
         )
         async with self._database.transaction() as transaction:
@@ -281,4 +285,4 @@ class PatrolRepository(MemoryReadRepository):
         return int(tokens)
 
     async def activity_of_each_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
-        return await self._database.rows(_SELECT_ACTIVITY_SINCE_LAST_PATROL, _ACTIVITY_ROW_MAP.from_row)
+        return await self._database.rows(_SELECT_ACTIVITY_SINCE_LAST_PATROL, _ACTIVITY_ROW_MAPPER.from_row)

@@ -49,7 +49,7 @@ from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_with_ids
 from madeleine.storage.sql.memories.truth import delete_truth_acts_of_patrol_run
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES_BY_KIND, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES_BY_KIND, PATROL_JOURNAL_ROW_MAPPER, PatrolJournalRow
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, apply_undo_plan, plan_table_undo
 from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, dependent_rows_removal_statements
 
@@ -57,7 +57,7 @@ _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _IS_JOURNAL_ROW_OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING_ID_BIND)
 _SELECT_JOURNAL_OF_RUN_NEWEST_FIRST = (
-    select(*PATROL_JOURNAL_ROW_MAP.columns).where(*_IS_JOURNAL_ROW_OF_RUN).order_by(_j.seq.desc())
+    select(*PATROL_JOURNAL_ROW_MAPPER.columns).where(*_IS_JOURNAL_ROW_OF_RUN).order_by(_j.seq.desc())
 )
 _DELETE_JOURNAL_OF_RUN = delete(tables.patrol_changes_table).where(*_IS_JOURNAL_ROW_OF_RUN)
 _SET_RUN_STATE = update_row_of_being_statement(tables.patrol_runs, "state")
@@ -199,7 +199,7 @@ class _PatrolRunUndo:
     async def restore(self) -> PatrolUndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_SELECT_JOURNAL_OF_RUN_NEWEST_FIRST, PATROL_JOURNAL_ROW_MAP.from_row)
+        changes = await self._rows(_SELECT_JOURNAL_OF_RUN_NEWEST_FIRST, PATROL_JOURNAL_ROW_MAPPER.from_row)
         targets = [change.target for change in changes if change.kind == "memory"]
         unarchived = await restore_memories_archived_by_run(transaction, scope, self.run, targets)
         of_memories = [change for change in changes if change.kind == "memory"]

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatchesInOneSource, TagSearchQuery
-from madeleine.memory.model import Provenance, Scope, parse_iso_moment
+from madeleine.memory.model import Provenance, Scope, parse_iso_moment_or_none
 from madeleine.memory.rules.searching import text_has_message_tag
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
@@ -162,7 +162,7 @@ async def _themes_by_day(reads: SqlRowReader, scope: Scope, days: Sequence[str])
 
 def _to_diary_hit(row: Row) -> SearchHit:
     date, text, written_at = row
-    at = parse_iso_moment(date) or moment_from_microseconds(written_at)
+    at = parse_iso_moment_or_none(date) or moment_from_microseconds(written_at)
     return SearchHit(
         source="diary",
         id=date,

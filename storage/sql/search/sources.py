@@ -26,7 +26,7 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import period_binds
-from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
+from madeleine.storage.sql.database.mapping import RowMapper, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import (
     AS_OF_BIND,
     MEMORY_COLUMNS,
@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.tables import memories_table, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
 _m, _n = memories_table.c, notes_table.c
-_MESSAGE_ROW_MAP, _NOTE_ROW_MAP = RowMap(ConversationMessage, messages_table), RowMap(Note, notes_table)
+_MESSAGE_ROW_MAPPER, _NOTE_ROW_MAPPER = RowMapper(ConversationMessage, messages_table), RowMapper(Note, notes_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def _memory_hit(row: Row) -> SearchHit:
 
 
 def _message_hit(row: Row) -> SearchHit:
-    message = _MESSAGE_ROW_MAP.from_row(row)
+    message = _MESSAGE_ROW_MAPPER.from_row(row)
     return SearchHit(
         source="chat",
         id=message.id,
@@ -124,7 +124,7 @@ def _message_hit(row: Row) -> SearchHit:
 
 
 def _note_hit(row: Row) -> SearchHit:
-    note = _NOTE_ROW_MAP.from_row(row)
+    note = _NOTE_ROW_MAPPER.from_row(row)
     return SearchHit(
         source="notes",
         id=note.id,
@@ -159,7 +159,7 @@ SEARCHED_TABLES = {
     "chat": SearchedTable(
         messages_table,
         messages_table.c.at,
-        _MESSAGE_ROW_MAP.columns,
+        _MESSAGE_ROW_MAPPER.columns,
         _message_hit,
         (messages_table.c.at, messages_table.c.at),
         conditions=(message_in_bound_project_condition(messages_table.c),),
@@ -168,7 +168,7 @@ SEARCHED_TABLES = {
     "notes": SearchedTable(
         notes_table,
         _n.created_at,
-        _NOTE_ROW_MAP.columns,
+        _NOTE_ROW_MAPPER.columns,
         _note_hit,
         (_n.created_at, _n.created_at),
         conditions=(or_(_n.type != "scene", _n.state != "done"),),

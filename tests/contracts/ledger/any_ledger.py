@@ -12,8 +12,8 @@ from madeleine.memory.ingest.ports import (
     IndexingLedger,
     IngestLedger,
     NoteRecorder,
+    RetractionAndUndoLedger,
     StoreScenesLedger,
-    TruthChangeLedger,
     UpdateMemoryLedger,
 )
 from madeleine.memory.recall.ports import (
@@ -30,7 +30,7 @@ from madeleine.server.background.loops import ActivitySinceLastPatrolReader
 from madeleine.storage.sql.administration import AuditEntryRepository
 
 
-class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthChangeLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, RetractionAndUndoLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...

@@ -218,14 +218,14 @@ class ChatContract:
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
-        assert await chat.unread_message_totals_of_all_beings() == UnreadMessageTotals(unread=2, put_off=2)
+        assert await chat.unread_message_totals_across_beings() == UnreadMessageTotals(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.sessions_with_unread_messages(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_messages_read_up_to_position(ADA, "s", up_to=3, abandoned=2)
-        assert await chat.unread_message_totals_of_all_beings() == UnreadMessageTotals(abandoned=2)
+        assert await chat.unread_message_totals_across_beings() == UnreadMessageTotals(abandoned=2)
 
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]

@@ -305,7 +305,7 @@ class ForgettingContract:
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.cached_vectors_by_hash(MODEL, [survivor.content_hash]) == {}
-        assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
+        assert await ledger.index_source.memories_not_embedded_by_model(MODEL, limit=9) == [now]
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [
             survivor.id
         ]

@@ -318,9 +318,9 @@ class LedgerContract:
         one, two, theirs = memory("One"), memory("Two"), memory("Three", scope=BOB)
         await ledger.memories.commit_store_batch(ADA, batch(one, two, vectors={one.content_hash: vector(1, 0)}))
         await ledger.memories.commit_store_batch(BOB, batch(theirs))
-        assert await ledger.index_source.memories_without_vector(MODEL, limit=10) == [two, theirs]
-        assert await ledger.index_source.memories_without_vector(MODEL, limit=1) == [two]
-        assert len(await ledger.index_source.memories_without_vector(EmbeddingModelName("other"), limit=10)) == 3
+        assert await ledger.index_source.memories_not_embedded_by_model(MODEL, limit=10) == [two, theirs]
+        assert await ledger.index_source.memories_not_embedded_by_model(MODEL, limit=1) == [two]
+        assert len(await ledger.index_source.memories_not_embedded_by_model(EmbeddingModelName("other"), limit=10)) == 3
 
     async def test_a_model_that_was_replaced_leaves_no_vectors_and_its_clusters(self, ledger: StoringLedger) -> None:
         """ADR 0040"""

@@ -14,7 +14,7 @@ from madeleine.memory.model import (
     content_hash,
     date_of_timeline_entry,
     embedded_text,
-    parse_iso_moment,
+    parse_iso_moment_or_none,
     scene_to_text,
     start_of_first_dated_timeline_entry,
     timeline_as_search_text,
@@ -106,7 +106,7 @@ def test_the_content_hash_is_sha_256_in_hex() -> None:
 )
 def test_an_iso_date_or_time_is_a_moment_in_utc(text: str, moment: datetime) -> None:
     """spec P2: all times are aware, in UTC; naive ones are taken as UTC."""
-    found = parse_iso_moment(text)
+    found = parse_iso_moment_or_none(text)
     assert found == moment
     assert found.utcoffset() == timedelta(0)
 
@@ -121,20 +121,20 @@ def test_an_iso_date_or_time_is_a_moment_in_utc(text: str, moment: datetime) -> 
 )  # fmt: skip
 def test_what_is_not_an_iso_date_is_no_moment(text: str) -> None:
     """spec P4: `when` may be any string."""
-    assert parse_iso_moment(text) is None
+    assert parse_iso_moment_or_none(text) is None
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_a_time_that_leaves_the_calendar_on_its_way_to_utc_is_no_moment(text: str) -> None:
     """It raised OverflowError, so that a store, a search and a whole patrol failed on one such date."""
-    assert parse_iso_moment(text) is None
+    assert parse_iso_moment_or_none(text) is None
     assert date_of_timeline_entry(text) == text
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\d{4}-\d{2}-\d{2}.{0,20}", fullmatch=True))
 def test_no_text_makes_reading_a_moment_fail(text: str) -> None:
     """spec P4: `when` may be any string."""
-    moment = parse_iso_moment(text)
+    moment = parse_iso_moment_or_none(text)
     assert moment is None or moment.tzinfo is UTC
 
 

@@ -69,7 +69,7 @@ async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Househ
     assert survivors
     for survivor in survivors:
         assert survivor.embedded_text == f"{survivor.scene.when[0]} {survivor.scene.action}"
-    assert await home.ledger.index_source.memories_without_vector(home.embedder.model_name, limit=99) == []
+    assert await home.ledger.index_source.memories_not_embedded_by_model(home.embedder.model_name, limit=99) == []
 
 
 # --- L3 ---------------------------------------------------------------------------------------------------------

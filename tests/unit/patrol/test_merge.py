@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.model import Cluster, EmbeddingModelName, Memory, MemoryStatus, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
-from madeleine.patrol.steps.mechanical import MAX_SMALL_CLUSTER_MEMORIES, merge_small_clusters
+from madeleine.patrol.steps.mechanical import MAX_SMALL_CLUSTER_MEMORIES, merge_small_clusters_into_siblings
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean
@@ -26,7 +26,7 @@ def store() -> StepStore:
 
 async def merged(store: StepStore) -> Mapping[str, int]:
     work = await store.begin()
-    counts = await merge_small_clusters(work)
+    counts = await merge_small_clusters_into_siblings(work)
     await store.write(work)
     return counts
 
@@ -178,7 +178,9 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
-    for cluster in sorted(work.non_root_clusters(), key=lambda c: (work.active_member_count(c.id), c.name, c.id)):
+    for cluster in sorted(
+        work.non_root_clusters(), key=lambda c: (work.active_status_member_count(c.id), c.name, c.id)
+    ):
         members = await work.states_of_cluster_members(cluster.id)
         if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
@@ -220,7 +222,7 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     many_clusters(store, Random(seed), 150)
     expected, result = await store.begin(), await store.begin()
     await merged_one_by_one(expected)
-    counts = await merge_small_clusters(result)
+    counts = await merge_small_clusters_into_siblings(result)
     assert min(counts.values()) > 5
     assert {one.id: one.cluster_id for one in result.collect_changes().states} == {
         one.id: one.cluster_id for one in expected.collect_changes().states

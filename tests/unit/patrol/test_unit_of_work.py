@@ -56,7 +56,7 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(sto
     work.put_memory_state(replace(subject, cluster_id=two.id))
     await work.load_clusters([one.id])
     await work.load_clusters()
-    assert (work.active_member_count(one.id), work.active_member_count(two.id)) == (1, 1)
+    assert (work.active_status_member_count(one.id), work.active_status_member_count(two.id)) == (1, 1)
 
 
 async def test_a_cluster_that_was_removed_is_not_read_again(store: StepStore) -> None:

@@ -526,7 +526,9 @@ async def test_the_last_feelings_of_the_conversation_are_the_current_ones(house:
     await house.store("We won the match", session_id="s1", emotions=("joy",))
     await house.store("The bus was late", session_id="s1")
     ledger = house.memory.ledger.context
-    assert await ledger.latest_emotions_of_session(ADA, "s1") == ("joy",)
+    assert await ledger.emotions_of_latest_session_memory(ADA, "s1") == ("joy",)
     assert (
-        await ledger.latest_emotions_of_session(ADA, "s2") == await ledger.latest_emotions_of_session(BOB, "s1") == ()
+        await ledger.emotions_of_latest_session_memory(ADA, "s2")
+        == await ledger.emotions_of_latest_session_memory(BOB, "s1")
+        == ()
     )

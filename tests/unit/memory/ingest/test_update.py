@@ -93,7 +93,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
     assert await home.index_keeper.embed_memories_without_vector() == 1
-    assert await home.ledger.index_source.memories_without_vector(embedder.model_name, limit=9) == []
+    assert await home.ledger.index_source.memories_not_embedded_by_model(embedder.model_name, limit=9) == []
 
 
 @pytest.mark.parametrize("scope", [ADA, BOB])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageTotals
-from madeleine.memory.rules.prompting import recall_text_of_shuffled_fragments, render_memory_block
+from madeleine.memory.rules.prompting import render_memories_as_shuffled_fragments, render_memory_block
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
 from tests.doubles import ADA, BOB, Clock
@@ -103,7 +103,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.unread_message_totals_of_all_beings() == UnreadMessageTotals(
+    assert await home.ledger.conversations.unread_message_totals_across_beings() == UnreadMessageTotals(
         unread=2, put_off=2
     )
     home.clock.advance(home.thread.config.put_off_time)
@@ -290,7 +290,7 @@ REMEMBERED = (
 async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
-    shown_as = recall_text_of_shuffled_fragments(kept, random.Random(3))
+    shown_as = render_memories_as_shuffled_fragments(kept, random.Random(3))
     block = render_memory_block(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [

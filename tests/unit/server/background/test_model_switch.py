@@ -131,7 +131,7 @@ async def test_a_call_that_began_with_the_old_model_ends_with_it(memory: OpenedM
         assert await running == OLD
         assert "A violin hangs in the hall" in await recalled(memory, "Where does the violin hang?")
         await switching
-    assert not await memory.ledger.index_source.memories_without_vector(memory.embedder.model_name, limit=1)
+    assert not await memory.ledger.index_source.memories_not_embedded_by_model(memory.embedder.model_name, limit=1)
 
 
 @pytest.mark.slow

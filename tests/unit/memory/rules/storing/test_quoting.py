@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting import recall_text_of_shuffled_fragments, render_memory_block
+from madeleine.memory.rules.prompting import render_memories_as_shuffled_fragments, render_memory_block
 from madeleine.memory.rules.storing.quoting import (
     StatementForRepetitionCheck,
     person_restates_known_text,
@@ -86,7 +86,7 @@ def test_taking_marks_out_twice_is_taking_them_out_once_where_none_are_made_by_i
 @given(st.lists(st.sampled_from([LYON, RAMEN, KENTA]), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[object], chance: random.Random) -> None:
     """Tagged or not, whoever says it."""
-    shown = recall_text_of_shuffled_fragments(memories, chance)  # type: ignore[arg-type]
+    shown = render_memories_as_shuffled_fragments(memories, chance)  # type: ignore[arg-type]
     assert without_recalled_text(shown) == ""
     assert without_recalled_text(render_memory_block(memories)) == ""  # type: ignore[arg-type]
     bare = shown.removeprefix("<recall>").removesuffix("</recall>")
