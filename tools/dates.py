@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import DatedAction, TextOrDatedAction
+from madeleine.memory.keyword_search import KeywordQuery
+from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAction
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.memory.text.relative_dates import Days
 from madeleine.tools.arguments import excerpt_for_error
+from madeleine.tools.tool import ToolCallContext
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
 MAX_OTHER_MATCHES_OF_CALENDAR_QUERY = 3
@@ -63,35 +65,74 @@ def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] |
     return tuple(entries)
 
 
+Recall = Callable[[RecallQuery], Awaitable[RecallResult]]
+
+
 async def recall_by_days_if_asked_for(
-    recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, today: date, *, most: int
+    call: ToolCallContext, recall: Recall, query: RecallQuery, *, most: int
 ) -> RecallResult:
     """What `recall` makes of the query; for one of days and nothing else what is dated to these, at most `most`, in the
     order of dates, and near it what else matches. A query with a time of its own is left as it is."""
     has_time = query.as_of or query.since or query.until
-    alternatives = () if has_time else days_asked_for(query.text, today)
-    for days in alternatives:
-        window = parse_time_window(*map(str, days))
-        dated = await recall(replace(query, since=window["since"], until=window["until"], limit=most, max_limit=0))
-        if dated.memories:
-            return await _with_other_matches_near(recall, query, dated, f"What is dated {_days_as_text(days)}.")
+    now = call.use_cases.recall.now()
+    periods = () if has_time else days_asked_for(query.text, now.date())
     others = await recall(query)
-    if not alternatives:
+    if not periods:
         return others
-    notice = f"Nothing is dated {' or '.join(map(_days_as_text, alternatives))}."
-    return replace(others, notices=(notice, *others.notices))
-
-
-async def _with_other_matches_near(
-    recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, dated: RecallResult, notice: str
-) -> RecallResult:
-    others = await recall(query)
-    memories = sorted(dated.memories, key=lambda scored: scored[0].happened_at)
+    answers = [await _recall_dated(call, recall, replace(query, limit=most, max_limit=0), days) for days in periods]
+    answered = [(days, answer) for days, answer in zip(periods, answers, strict=True) if answer.memories]
+    if not answered:
+        notice = f"Nothing is dated {_periods_as_text(periods)}."
+        return replace(others, notices=(notice, *others.notices))
+    memories = sorted(
+        (scored for _, answer in answered for scored in answer.memories), key=lambda scored: scored[0].happened_at
+    )
     shown = {memory.id for memory, _ in memories}
     near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
-    return replace(dated, memories=tuple(memories), near=tuple(near), notices=(notice, *dated.notices))
+    first = answered[0][1]
+    notice = f"What is dated {_periods_as_text([days for days, _ in answered])}."
+    return replace(
+        first,
+        memories=tuple(memories),
+        near=tuple(near),
+        notices=(notice, *first.notices),
+        text="\n".join(answer.text for _, answer in answered),
+        total_tokens=sum(answer.total_tokens for _, answer in answered),
+    )
 
 
-def _days_as_text(days: Days) -> str:
-    first, last = days
-    return str(first) if first == last else f"{first} to {last}"
+async def _recall_dated(call: ToolCallContext, recall: Recall, query: RecallQuery, days: Days) -> RecallResult:
+    """Of a time that is over what was true at its end. A memory that is compared by nothing, as one in a language that
+    the model cannot read, is no candidate of a recall: it is listed behind the others as far as there is room."""
+    window = parse_time_window(*map(str, days))
+    until = window["until"]
+    as_of = until if until and until < call.use_cases.recall.now() else None
+    query = replace(query, since=window["since"], until=until, as_of=as_of)
+    dated = await recall(query)
+    if dated.omitted or dated.truncated or dated.too_long:
+        return dated
+    shown = {memory.id for memory, _ in dated.memories}
+    others = [memory for memory in await _memories_dated(call, query) if memory.id not in shown]
+    room = max(0, query.limit - len(dated.memories))
+    return replace(dated, memories=(*dated.memories, *((memory, 0.0) for memory in others[:room])))
+
+
+async def _memories_dated(call: ToolCallContext, query: RecallQuery) -> Sequence[Memory]:
+    """Within the query's time, whatever they say, newest first, at most `query.limit`."""
+    listed = KeywordQuery(
+        terms=(),
+        themes=query.themes,
+        categories=query.categories,
+        since=query.since,
+        until=query.until,
+        sources=("memories",),
+        include_dead=query.as_of is not None,
+        as_of=query.as_of,
+        limit=query.limit,
+    )
+    page = await call.use_cases.search(call.scope, listed)
+    return (await call.use_cases.browse.by_ids(call.scope, [MemoryId(hit.id) for hit in page.hits])).memories
+
+
+def _periods_as_text(periods: Sequence[Days]) -> str:
+    return " or ".join(str(first) if first == last else f"{first} to {last}" for first, last in sorted(periods))

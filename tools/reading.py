@@ -121,8 +121,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             explain=None if explain is None else [*explain],
         )
         most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_CALENDAR_QUERY
-        today = call.use_cases.recall.now().date()
-        result = await recall_by_days_if_asked_for(recall, query, today, most=most_of_days)
+        result = await recall_by_days_if_asked_for(call, recall, query, most=most_of_days)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES

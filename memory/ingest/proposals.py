@@ -18,6 +18,7 @@ from madeleine.memory.rules.storing.statements import (
     cached_statement_for_comparison,
     differ_in_value_of_one_thing,
     shared_stems,
+    states_change_of_number,
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
@@ -98,13 +99,16 @@ class SupersessionCandidateSearch:
             and shared_stems(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
-            other
+            (other, old)
             for other, _, old in candidates
             if differ_in_value_of_one_thing(new, old)
+            or states_change_of_number(new, old)
             or (have_different_future_days(memory, other) and states_change_of_old_statement(new, old))
         ]
-        if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
-            return SupersessionCandidate(but_for_a_value[0]) if len(but_for_a_value) == 1 else None
+        if but_for_a_value:  # several are a series, the runs of each day, unless one tells of a change of another
+            changed = {other.may_supersede for other, old in but_for_a_value if new.states_change or old.states_change}
+            latest = [other for other, _ in but_for_a_value if other.id not in changed]
+            return SupersessionCandidate(latest[0]) if len(latest) == 1 else None
         best = None
         tells_of_change = new.states_change or new.states_correction
         best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE

@@ -16,12 +16,12 @@ from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.earlier_memories import (
     EarlierSimilarMemories,
+    as_superseding_memory,
     find_absorber_or_outdated_duplicate,
     find_earlier_similar_memories,
     find_superseded_memory_with_same_text,
     id_of_most_similar_memory,
     load_vectors_by_memory_id,
-    as_superseding_memory,
     start_of_truth_before_supersession,
     with_cosines_to_vector,
 )

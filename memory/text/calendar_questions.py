@@ -29,6 +29,7 @@ from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, t
 
 MAX_DAYS_TO_MONTH_WITHOUT_YEAR = 100
 """Of a month that is farther away the last one is meant."""
+MAX_DATES_OF_PERIOD = 2
 MAX_CALENDAR_QUESTION_CHARS = 200
 """A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
 _NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
@@ -42,6 +43,7 @@ def _span_of_next_days(today: date, count: int) -> Days:
 
 
 _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
+    "in_two_days": lambda today, _: (today + timedelta(days=2), today + timedelta(days=2)),
     "tomorrow": lambda today, _: _span_of_next_days(today, 1),
     "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
     "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_WEEKS)),
@@ -52,11 +54,12 @@ _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "this_month": lambda today, _: month_containing_day(today),
 }
 """In this order, for "the next week" is a span and "next week" a week of the calendar."""
+_KINDS_OF_NOW = ("this_week", "this_month")
 
 
 class _NamedDays(NamedTuple):
-    """The one day, month or day of the week that a question names, with what it says before and behind that, and the
-    next and the last such days; None where none are meant. `may_be_name`: "May" and "Friday" may be somebody."""
+    """The one day, period, month or day of the week that a question names, with what it says before and behind that,
+    and the next and the last such days; None where none are meant. `may_be_name`: "May" may be somebody."""
 
     before: str
     behind: str
@@ -66,16 +69,19 @@ class _NamedDays(NamedTuple):
 
 
 def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
-    """None for a question that names anything besides. Of a day or a month without its year both the next and the last
-    may be meant, the likelier first."""
+    """None for a question that names anything besides; the next and the last such days if nothing tells which of the
+    two are meant."""
     if len(question) > MAX_CALENDAR_QUESTION_CHARS:
         return ()
     low = question.lower().replace("\u2019", "'")
     lexicons = lexicons_for_script_of_text(low)
     for lexicon in lexicons:
         for match in _relative_days_in_lexicon(low, lexicon, today):
-            if _has_only_question_and_calendar_words(f"{low[: match.start]} {low[match.end :]}", lexicon):
-                return (_up_to_today_if_asked(match.days, low[: match.start], lexicon, today),)
+            rest = f"{low[: match.start]} {low[match.end :]}"
+            if _has_only_question_and_calendar_words(rest, lexicon):
+                days = _up_to_today_if_asked(match.days, low[: match.start], lexicon, today)
+                is_to_come = match.kind in _KINDS_OF_NOW and _asks_for_coming_days(low, rest, lexicon)
+                return ((today, days[1]) if is_to_come else days,)
     for find in (_named_date, _named_month, _named_weekday):
         with suppress(ValueError, OverflowError):  # 29 February of a year that has none
             if named := find(low, today):
@@ -98,17 +104,30 @@ def _is_within(match: RelativeDaysMatch, other: RelativeDaysMatch) -> bool:
 
 
 def _days_meant_by_name(low: str, named: _NamedDays, lexicons: tuple[Lexicon, ...], today: date) -> Iterator[Days]:
-    if named.coming and named.coming[1] >= today:
-        rest = f"{named.before} {named.behind}"
-        if any(_asks_for_coming_days(low, rest, lexicon) for lexicon in lexicons):
-            yield named.coming
-    if named.past[0] <= today:
-        for lexicon in probable_lexicons(low):
-            if _asks_for_past_days(named, lexicon):
-                yield _up_to_today_if_asked(named.past, named.before, lexicon, today)
+    rest = f"{named.before} {named.behind}"
+    coming = named.coming if named.coming and named.coming[1] >= today else None
+    if coming and any(_asks_for_coming_days(low, rest, lexicon) for lexicon in lexicons):
+        is_sure = any(_has_calendar_word(_without_word_of_time(named, lexicon), lexicon) for lexicon in lexicons)
+        yield coming
+        if is_sure:
+            return
+    for lexicon in probable_lexicons(low):
+        if _asks_for_days_of_that_time(named, lexicon):
+            is_past = _tells_of_past(low, lexicon)
+            is_since = _start_of_end(named.before.strip(), "since_time", lexicon) is not None
+            if named.past[0] <= today:
+                yield (named.past[0], today) if is_since else named.past
+            if coming and not is_past and not is_since and not _begins_on_that_day(low, lexicon):
+                yield coming
 
 
 def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
+    if (pattern := lexicon.pattern("next_weekday")) and (match := pattern.search(low)):
+        weekdays = lexicon.entries["days"].split()
+        at = next(at for at, weekday in enumerate(weekdays) if weekday in match[0])
+        day = latest_weekday_before(today, at % 7) + timedelta(weeks=1)
+        day += timedelta(weeks=day <= today)
+        yield RelativeDaysMatch(match.start(), match.end(), "next_weekday", (day, day))
     for kind, days_of in _DAYS_BY_CALENDAR_KIND.items():
         if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
             with suppress(OverflowError):
@@ -118,14 +137,17 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
 
 
 def _named_date(low: str, today: date) -> _NamedDays | None:
-    days = {(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(low, today)}
-    if len(days) != 1:
+    days = sorted({(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(low, today)})
+    if not 1 <= len(days) <= MAX_DATES_OF_PERIOD:
         return None
-    [nearest] = days
+    nearest = days[0][0], days[-1][1]
     rest = text_without_dates(low)
     before = "".join(left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, rest, strict=False)))
+    behind = rest[len(before) :]
+    if len(days) > 1:  # "between 16 and 18 November", of which the 16 is left
+        before = before[: next((at for at, sign in enumerate(before) if sign.isdigit()), len(before))]
     is_to_come = nearest[0] > today and not _YEAR_PATTERN.search(low)
-    return _NamedDays(before, rest[len(before) :], nearest, _a_year_earlier(nearest) if is_to_come else nearest, False)
+    return _NamedDays(before, behind, nearest, _a_year_earlier(nearest) if is_to_come else nearest, False)
 
 
 def _named_month(low: str, today: date) -> _NamedDays | None:
@@ -154,8 +176,8 @@ def _named_weekday(low: str, today: date) -> _NamedDays | None:
         return None
     [(place, weekday)] = places
     past = latest_weekday_before(today, weekday)
-    coming = past + timedelta(weeks=1 if past + timedelta(weeks=1) > today else 2)
-    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), True)
+    coming = past + timedelta(weeks=1)
+    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), False)
 
 
 def _weekday_names_of_languages(low: str) -> list[list[str]]:
@@ -170,27 +192,45 @@ def _a_year_earlier(days: Days) -> Days:
 
 def _asks_for_coming_days(low: str, rest: str, lexicon: Lexicon) -> bool:
     """Whether it has a word for it, and asks neither for the past nor for what begins on that day."""
-    if not _has_only_question_and_calendar_words(rest, lexicon):
-        return False
-    others = (lexicon.pattern(name) for name in ("asks_past", "from_day", "from_day_behind"))
-    if any(pattern and pattern.search(low) for pattern in others):
-        return False
-    return _has_calendar_word(rest, lexicon)
+    return (
+        _has_only_question_and_calendar_words(rest, lexicon)
+        and _has_calendar_word(rest, lexicon)
+        and not _tells_of_past(low, lexicon)
+        and not _begins_on_that_day(low, lexicon)
+    )
 
 
-def _asks_for_past_days(named: _NamedDays, lexicon: Lexicon) -> bool:
-    """Whether a word before the day says that something was in that time or since then, and not, say, before it; and
-    none means a calendar, but for such a word ("on")."""
+def _asks_for_days_of_that_time(named: _NamedDays, lexicon: Lexicon) -> bool:
+    """Whether a word before the day says that something was in that time or since then, and not, say, before it; or no
+    such word does."""
     ahead = named.before.strip()
-    if ahead and lexicon.entries.get("spaced", True):
-        start = next(filter(None, (_start_of_end(ahead, name, lexicon) for name in ("in_time", "since_time"))), None)
-        ahead = ahead[:start]
-        if start is None:
+    if not ahead or not lexicon.entries.get("spaced", True):
+        return not named.may_be_name and _has_only_question_and_calendar_words(f"{ahead} {named.behind}", lexicon)
+    without = _without_word_of_time(named, lexicon)
+    if without == f"{ahead} {named.behind}":
+        last = _NUMBER_OR_WORD_PATTERN.findall(ahead)[-1:]
+        if named.may_be_name or not last or last[0] in lexicon.words("function_words", "stop_words"):
             return False
-    elif named.may_be_name:
-        return False
-    rest = f"{ahead} {named.behind}"
-    return _has_only_question_and_calendar_words(rest, lexicon) and not _has_calendar_word(rest, lexicon)
+    return _has_only_question_and_calendar_words(without, lexicon) and not _has_calendar_word(without, lexicon)
+
+
+def _without_word_of_time(named: _NamedDays, lexicon: Lexicon) -> str:
+    """What is said beside the day and a word such as "on" before it."""
+    ahead = named.before.strip()
+    starts = (_start_of_end(ahead, name, lexicon) for name in ("in_time", "since_time"))
+    return f"{ahead[: next((start for start in starts if start is not None), len(ahead))]} {named.behind}"
+
+
+def _tells_of_past(low: str, lexicon: Lexicon) -> bool:
+    return _has_pattern(low, lexicon, "asks_past", "happened")
+
+
+def _begins_on_that_day(low: str, lexicon: Lexicon) -> bool:
+    return _has_pattern(low, lexicon, "from_day", "from_day_behind")
+
+
+def _has_pattern(low: str, lexicon: Lexicon, *names: str) -> bool:
+    return any(pattern and pattern.search(low) for pattern in map(lexicon.pattern, names))
 
 
 def _up_to_today_if_asked(days: Days, before: str, lexicon: Lexicon, today: date) -> Days:
@@ -205,6 +245,8 @@ def _start_of_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
 
 
 def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
+    if not lexicon.entries.get("spaced", True):
+        return any(word in text for word in lexicon.words("calendar_words"))
     return not lexicon.words("calendar_words").isdisjoint(_NUMBER_OR_WORD_PATTERN.findall(text))
 
 

@@ -16,6 +16,7 @@ from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HANGUL_CHAR_
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
 MAX_READ_STATEMENT_CHARS = 1_200
+MIN_SHARED_WORDS_BEFORE_NUMBER = 2
 MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
@@ -212,6 +213,36 @@ def differ_in_value_of_one_thing(new: StatementForComparison, old: StatementForC
     """Whether two of one wording differ in the value of one thing: in a word that is one anywhere, or in whatever words
     beside one that tells of a change."""
     return differ_in_one_value(new, old) or states_change_in_one_place(new, old)
+
+
+def states_change_of_number(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether the new one tells of a change, and two of one wording begin with the same two content words or more and
+    differ first in a number that is no date: "the backup runs at 2:00 with restic", "the backup now runs at 3:30, so
+    that it does not meet the vacuum". What follows may be of one of them alone; so may one word before the number, a
+    verb that the other has not. Without a word of change what follows may say of which thing the number is."""
+    if not new.states_change or new.contains_question_mark or old.contains_question_mark:
+        return False
+    if not are_of_one_wording(new, old):
+        return False
+    before, after = ([word for word in one.content_words if word not in one.change_words] for one in (old, new))
+    months = {*new.analysed_text.words_in_lexicon_lists("months"), *old.analysed_text.words_in_lexicon_lists("months")}
+    at = new_at = same = 0
+    is_skipped = False
+    while at < len(before) and new_at < len(after):
+        one, other = before[at], after[new_at]
+        if _beginning_of_word_as_stem(one) == _beginning_of_word_as_stem(other):
+            at, new_at, same = at + 1, new_at + 1, same + 1
+            continue
+        is_number, is_new_number = (_DIGIT_PATTERN.search(word) is not None for word in (one, other))
+        if is_number and is_new_number:
+            around = {*before[max(0, at - 1) : at + 2], *after[max(0, new_at - 1) : new_at + 2]}
+            return same >= MIN_SHARED_WORDS_BEFORE_NUMBER and around.isdisjoint(months)
+        longer, word = (old, one) if is_new_number else (new, other)
+        if is_skipped or not (is_number or is_new_number) or longer.is_possible_name(word):
+            return False
+        is_skipped = True
+        at, new_at = at + is_new_number, new_at + is_number
+    return False
 
 
 def states_change_in_one_place(new: StatementForComparison, old: StatementForComparison) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.unit.tools.conftest import Use
 from tests.unit.tools.test_plans import begun, day
 
@@ -85,3 +87,28 @@ async def test_a_month_in_another_language_than_the_memories_is_no_unknown_word(
     answer = await use("recall", query="Qu'est-ce qu'Ada a fait en mai ?", format="memories")
     assert "unknown_words" not in answer
     assert (await use("recall", query="Was hat Ada im Juni gemacht?", format="memories"))["unknown_words"] == ["juni"]
+
+
+async def test_what_happened_on_a_day_is_told_as_it_was_then(use: Use) -> None:
+    """It was listed as what is true now, with a date of what was before."""
+    old = await use("store", text="Production was upgraded to Postgres 16", when=str(day(-60)))
+    await use("store", text="Production was upgraded to Postgres 17", when=str(day(-4)), supersedes=old["id"])
+    asked = f"What did we do on {day(-60):%-d %B %Y}?"
+    assert await texts(use, asked) == ["Production was upgraded to Postgres 16"]
+
+
+async def test_a_memory_that_the_model_cannot_read_is_listed_too(use: Use) -> None:
+    """It shares no word with the question, and has no vector to compare."""
+    await use("store", text="ゆきさんが熱を出した", when=str(day(-1)))
+    await use("store", text="Ben plays the violin", when=str(day(-1)))
+    assert set(await texts(use, "What happened yesterday?")) == {"ゆきさんが熱を出した", "Ben plays the violin"}
+
+
+async def test_where_nothing_tells_which_of_two_days_is_meant_both_are_told(use: Use) -> None:
+    """ "Was ist am Dienstag?" brought what was, and the English question what will be."""
+    monday = next(day(-days) for days in range(1, 8) if day(-days).weekday() == 0)
+    await use("store", text="Leni's recital", when=str(monday))
+    await use("store", text="The fair opens", when=str(monday + timedelta(weeks=1)))
+    assert await texts(use, "Was ist am Montag?") == ["Leni's recital", "The fair opens"]
+    assert await texts(use, "What happened on Monday?") == ["Leni's recital"]
+    assert await texts(use, "What is planned for Monday?") == ["The fair opens"]

@@ -79,6 +79,22 @@ async def test_what_comes_again_with_another_value_each_time_is_a_series_and_not
     assert [one.may_supersede is not None for one in told] == [False, True, False, False]
 
 
+async def test_the_third_version_of_a_fact_is_proposed_to_supersede_the_second(home: Home) -> None:
+    """It was taken for one of a series, since it differs from both in the number alone."""
+    first, second, third = [
+        await home.store(f"The nightly backup of production {text}")
+        for text in (
+            "runs at 02:00 with restic",
+            "now runs at 03:30, to spare the vacuum",
+            "now runs at 04:15 at the latest",
+        )
+    ]
+    assert second.may_supersede is not None
+    assert second.may_supersede.id == first.memory.id
+    assert third.may_supersede is not None
+    assert third.may_supersede.id == second.memory.id
+
+
 @pytest.mark.parametrize(
     ("new", "is_proposed"),
     [("My brother's number: 07700 900648.", False), ("Call me on 07700 900648 from now on, my number.", True)],

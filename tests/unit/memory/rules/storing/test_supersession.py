@@ -9,6 +9,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_one_value,
     states_change_in_one_place,
+    states_change_of_number,
     tells_of_other_thing_in_one_wording,
 )
 from madeleine.memory.rules.storing.supersession import WordRarities, supersession_score, word_rarities_from_idf
@@ -64,6 +65,29 @@ def test_an_amount_that_both_tell_is_no_subject(old: str, new: str, *, is_of_one
 )
 def test_the_same_words_but_for_one_value_may_supersede(old: str, new: str) -> None:
     assert differ_in_one_value(StatementForComparison(new), StatementForComparison(old))
+
+
+@for_each_row(
+    ("old", "new", "is_change"),
+    [
+        ("The backup runs at 2:00 with restic.", "The backup now runs at 3:30, to spare the vacuum.", True),
+        ("Logs are kept for 14 days and searched in Kibana.", "Logs are kept for 30 days from now on.", True),
+        ("The shop was moved to hall 4 in the night.", "The shop was moved to hall 7 with help.", True),
+        ("Die Heizung läuft ab 6:30 im Bad.", "Die Heizung läuft jetzt ab 7:00, weil alle später aufstehen.", True),
+        ("The staging API is on port 8080, as ever.", "The billing API is on port 8091, as Ben says.", False),
+        ("The bike's tyre pressure: 6 bar at the back.", "The bike's tyre pressure: 5.5 bar at the front.", False),
+        ("The school closes at 1:00 on Wednesdays.", "The school closes at 3:30 on Fridays.", False),
+        ("Outage of 50 minutes: a certificate had run out.", "Outage of 25 minutes: a disk was full.", False),
+        ("Lunch with Ada on 3 May at the harbour.", "Lunch with Ada on 9 May, with soup.", False),
+        (
+            "Webhooks time out after 5 seconds, with no retry.",
+            "Calls now time out after 15 seconds, with no retry.",
+            False,
+        ),
+    ],
+)
+def test_a_change_of_a_number_is_one_whatever_follows(old: str, new: str, *, is_change: bool) -> None:
+    assert states_change_of_number(StatementForComparison(new), StatementForComparison(old)) is is_change
 
 
 @for_each_row(
