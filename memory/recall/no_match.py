@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time
 
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
-from madeleine.memory.text.calendar_questions import relative_days_named
+from madeleine.memory.text.calendar_questions import days_named
 from madeleine.memory.text.normalization import fold_text
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
@@ -38,9 +38,9 @@ async def rank_respelled(
 async def with_memories_of_named_days_near(
     rank: RankQuery, query: RecallQuery, ranked: RankedCandidates, today: date
 ) -> RankedCandidates:
-    """What is dated to the days that the query names from today ("last week") is near, before all else (ruling 19:
-    what a filter names matches)."""
-    if query.since or query.until or query.as_of or (days := relative_days_named(query.text, today)) is None:
+    """What is dated to the days that the query names is near, before all else (ruling 19: what a filter names
+    matches)."""
+    if query.since or query.until or query.as_of or (days := days_named(query.text, today)) is None:
         return ranked
     first, last = days
     since, until = datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)

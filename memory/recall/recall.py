@@ -36,7 +36,7 @@ from madeleine.memory.recall.reformulation import (
     metered_model_for_recall,
     reformulate_query_until_sufficient,
 )
-from madeleine.memory.recall.scoring import score_matches
+from madeleine.memory.recall.scoring import score_matches, with_matches_of_named_days_lifted
 from madeleine.memory.recall.selection import (
     RankedCandidates,
     RecallQuery,
@@ -52,6 +52,7 @@ from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, matching_and_near_positions
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
+from madeleine.memory.text.calendar_questions import days_named
 from madeleine.memory.text.content_words import content_words
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
@@ -296,6 +297,9 @@ class RecallMemories:
             trust=trust,
             now=self.now(),
         )
+        if days := days_named(query.text, today):
+            ids = [pool.ids[i] for i in matching]
+            scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]

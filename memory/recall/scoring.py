@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.model import Scope
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import closing_text_of_message
 from madeleine.memory.recall.selection import RecallQuery
@@ -26,6 +27,22 @@ from madeleine.memory.rules.ranking.profiles import (
     scores_by_associative_ranking_profile,
 )
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
+from madeleine.memory.text.relative_dates import Days
+
+LIFT_BY_NAMED_DAYS = 0.5
+"""Share of its score that a match gains that is dated to the days that the query names: it is what is asked for more
+likely than not, unless it was told later."""
+
+
+async def with_matches_of_named_days_lifted(
+    ledger: RecallLedger, scope: Scope, scored: ScoredCandidates, ids: Sequence[MemoryId], days: Days
+) -> ScoredCandidates:
+    """`ids`: of the candidates, in order (ADR 90)."""
+    states = await ledger.ranking_state_by_memory_id(scope, ids)
+    first, last = days
+    dated = [id_ in states and first <= states[id_].happened_at.date() <= last for id_ in ids]
+    lift = np.where(dated, LIFT_BY_NAMED_DAYS * scored.scores, 0.0)
+    return ScoredCandidates.from_score_parts({**scored.parts, "days": lift})
 
 
 async def score_matches(

@@ -84,11 +84,8 @@ _PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
     "years_ago": lambda today, count: _year_of_day(_earlier_month(today, 12 * (count or 1))[0]),
 }
 """In this order, for "the last week" is a span and "last week" a week of the calendar."""
-_KINDS_TOLD_IN_MEMORIES = frozenset({*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND}) - {
-    "weeks_ago",
-    "last_weeks",
-    "last_days",
-}
+PAST_DAYS_KINDS = (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND)
+_KINDS_TOLD_IN_MEMORIES = frozenset(PAST_DAYS_KINDS) - {"weeks_ago", "last_weeks", "last_days"}
 
 
 def latest_weekday_before(today: date, weekday: int) -> date:
@@ -111,7 +108,7 @@ def find_past_days(text: str, today: date) -> Iterator[RelativeDaysMatch]:
 
 def past_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
     """The same by one language. `low`: in lower case with straight apostrophes. Matches may overlap."""
-    for kind in (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND):
+    for kind in PAST_DAYS_KINDS:
         pattern = lexicon.pattern(kind)
         for match in pattern.finditer(low) if pattern else ():
             with suppress(ValueError, OverflowError):

@@ -112,3 +112,12 @@ async def test_where_nothing_tells_which_of_two_days_is_meant_both_are_told(use:
     assert await texts(use, "Was ist am Montag?") == ["Leni's recital", "The fair opens"]
     assert await texts(use, "What happened on Monday?") == ["Leni's recital"]
     assert await texts(use, "What is planned for Monday?") == ["The fair opens"]
+
+
+async def test_of_what_somebody_did_that_comes_first_which_is_dated_to_the_days_of_the_query(use: Use) -> None:
+    """ "What did Ben fix last week?" began with what he fixed in June."""
+    for text, days in (("Ben fixed the fence", -60), ("Ben fixed the old shed", -2), ("Ben fixed the gate", -90)):
+        await use("store", text=text, when=str(day(days)))
+    assert (await texts(use, "What did Ben fix in the last three days?"))[0] == "Ben fixed the old shed"
+    explained = await use("recall", query="What did Ben fix in the last three days?", format="memories", explain="all")
+    assert "days" in str(explained)
