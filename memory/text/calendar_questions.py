@@ -32,6 +32,7 @@ from madeleine.memory.text.relative_dates import (
     number_in_phrase,
     past_days_in_lexicon,
     week_containing_day,
+    weekend_before,
 )
 from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
 
@@ -68,8 +69,8 @@ _KINDS_OF_NOW = ("this_week", "this_month")
 
 
 class _NamedDays(NamedTuple):
-    """The one day, period, month or day of the week that a question names, with what it says before and behind that,
-    and the next and the last such days; None where none are meant. `may_be_name`: "May" may be somebody."""
+    """The one day, period, month, weekend or day of the week that a question names, with what it says before and behind
+    that, and the next and the last such days; None where none are meant. `may_be_name`: "May" may be somebody."""
 
     before: str
     behind: str
@@ -115,7 +116,7 @@ def days_named(question: str, today: date) -> Days | None:
 
 
 def _find_named_days(low: str, today: date) -> _NamedDays | None:
-    for find in (_named_date, _named_month, _named_weekday):
+    for find in (_named_date, _named_month, _named_weekday, _named_weekend):
         with suppress(ValueError, OverflowError):  # 29 February of a year that has none
             if named := find(low, today):
                 return named
@@ -209,6 +210,16 @@ def _named_weekday(low: str, today: date) -> _NamedDays | None:
     past = latest_weekday_before(today, weekday)
     coming = past + timedelta(weeks=1)
     return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), False)
+
+
+def _named_weekend(low: str, today: date) -> _NamedDays | None:
+    patterns = (lexicon.pattern("weekend") for lexicon in probable_lexicons(low))
+    place = next((match for pattern in patterns if pattern and (match := pattern.search(low))), None)
+    if place is None:
+        return None
+    first, last = past = weekend_before(today)
+    coming = first + timedelta(weeks=1), last + timedelta(weeks=1)
+    return _NamedDays(low[: place.start()], low[place.end() :], coming, past, False)
 
 
 @cache

@@ -73,6 +73,7 @@ _PAST_DAYS_BY_WEEKDAY_KIND: Mapping[str, DaysFromToday] = {
     "weekday_of_last_week": lambda today, weekday: _single_day(today - timedelta(days=today.weekday() + 7 - weekday)),
 }
 _PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
+    "last_weekend": lambda today, _: weekend_before(today),
     "last_weeks": lambda today, count: (today - timedelta(weeks=count or DEFAULT_WEEKS), today),
     "last_days": lambda today, count: (today - timedelta(days=count or DEFAULT_DAYS), today),
     "two_days_ago": lambda today, _: _single_day(today - timedelta(days=2)),
@@ -85,7 +86,13 @@ _PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
 }
 """In this order, for "the last week" is a span and "last week" a week of the calendar."""
 PAST_DAYS_KINDS = (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND)
-_KINDS_TOLD_IN_MEMORIES = frozenset(PAST_DAYS_KINDS) - {"weeks_ago", "last_weeks", "last_days"}
+_KINDS_TOLD_IN_MEMORIES = frozenset(PAST_DAYS_KINDS) - {"weeks_ago", "last_weeks", "last_days", "last_weekend"}
+
+
+def weekend_before(today: date) -> Days:
+    """The last one that is over."""
+    sunday = latest_weekday_before(today, 6)
+    return sunday - timedelta(days=1), sunday
 
 
 def latest_weekday_before(today: date, weekday: int) -> date:

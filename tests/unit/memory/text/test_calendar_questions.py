@@ -70,7 +70,7 @@ def test_days_to_come_are_read_where_nothing_else_is_asked(question: str, days: 
 
 
 LAST_WEEK, MARCH, YESTERDAY = ("2026-11-16", "2026-11-22"), ("2026-03-01", "2026-03-31"), ("2026-11-26",) * 2
-TUESDAY = ("2026-11-24",) * 2
+TUESDAY, WEEKEND = ("2026-11-24",) * 2, ("2026-11-21", "2026-11-22")
 
 
 @for_each_row(
@@ -143,6 +143,14 @@ TUESDAY = ("2026-11-24",) * 2
         ("¿Qué hicimos en los ultimos diez días?", [("2026-11-17", "2026-11-27")]),
         ("What happened between 16 and 18 November?", [("2026-11-16", "2026-11-18")]),
         ("Was ist vom 16. bis 18. November passiert?", [("2026-11-16", "2026-11-18")]),
+        ("What did we do over the weekend?", [WEEKEND]),
+        ("What happened last weekend?", [WEEKEND]),
+        ("Was haben wir am Wochenende gemacht?", [WEEKEND]),
+        ("¿Qué hicimos el fin de semana pasado?", [WEEKEND]),
+        ("¿Qué hicimos el finde?", [WEEKEND]),
+        ("Qu'est-ce qu'on a fait le week-end dernier ?", [WEEKEND]),
+        ("先週末は何をした？", [WEEKEND]),
+        ("What is planned for the weekend?", [("2026-11-28", "2026-11-29")]),
         ("What is planned for this month?", [("2026-11-27", "2026-11-30")]),
         ("What did Ada do last week?", []),
         ("What went wrong last Friday?", []),
