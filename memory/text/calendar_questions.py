@@ -99,8 +99,8 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
 
 
 def days_named(question: str, today: date) -> Days | None:
-    """The days that a question names, whatever else it asks, of a day or a month without its year the last; None if it
-    names none or several."""
+    """The days that a question names without a year, whatever else it asks, the last such ones; None if it names none
+    or several. A year is found by its words, and need not be that of the telling."""
     low = question.lower().replace("\u2019", "'")
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None
@@ -109,7 +109,7 @@ def days_named(question: str, today: date) -> Days | None:
     days = {match.days for match in matches if not any(_is_within(match, other) for other in matches)}
     if days:
         return days.pop() if len(days) == 1 else None
-    named = _find_named_days(low, today)
+    named = None if _YEAR_PATTERN.search(low) else _find_named_days(low, today)
     if named and any(_is_said_of_that_time(named, lexicon) for lexicon in lexicons):
         return named.past
     return None

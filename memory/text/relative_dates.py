@@ -26,8 +26,6 @@ DAYS_AROUND_WEEKS_AGO_DAY = 3
 DEFAULT_DAYS, DEFAULT_WEEKS = 7, 4
 """Of "the next few days" and "the past few weeks", without a number."""
 MAX_DAYS_OR_WEEKS = 1_000
-MAX_DAYS_WRITTEN_OUT = 15
-"""Of a longer period the months are written."""
 _ISO_DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d")
 _WORD_OR_NUMBER_PATTERN = re.compile(r"\d+|[^\W\d_]+")
 
@@ -124,7 +122,8 @@ def past_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[Re
 
 
 def text_with_relative_dates_resolved(text: str, today: date) -> str:
-    """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
+    """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates; without
+    "the past two weeks", of which no memory tells in words."""
     for found in sorted(find_past_days(text, today), reverse=True):
         text = f"{text[: found.start]} {_days_as_text(found)} {text[found.end :]}"
     return text
@@ -181,9 +180,10 @@ def _weekday_number_in_phrase(lexicon: Lexicon, phrase: str, words: Sequence[str
 
 def _days_as_text(found: RelativeDaysMatch) -> str:
     first, last = found.days
+    if found.kind in ("last_days", "last_weeks"):
+        return ""
     if found.kind == "years_ago":
         return str(first.year)
-    if found.kind != "months_ago" and (last - first).days < MAX_DAYS_WRITTEN_OUT:
-        return " ".join((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1))
-    months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
-    return " ".join(f"{ENGLISH_MONTH_NAMES[month % 12]} {month // 12}" for month in months)
+    if found.kind == "months_ago":
+        return f"{ENGLISH_MONTH_NAMES[first.month - 1]} {first.year}"
+    return " ".join((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1))
