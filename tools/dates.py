@@ -69,39 +69,54 @@ Recall = Callable[[RecallQuery], Awaitable[RecallResult]]
 
 
 async def recall_by_days_if_asked_for(
-    call: ToolCallContext, recall: Recall, query: RecallQuery, *, most: int
+    call: ToolCallContext, recall: Recall, query: RecallQuery, *, most: int, lists_all: bool
 ) -> RecallResult:
-    """What `recall` makes of the query; for one of days and nothing else what is dated to these, at most `most`, in the
-    order of dates, and near it what else matches. A query with a time of its own is left as it is."""
+    """What `recall` makes of the query; for one of days and nothing else what is dated to these, at most `most` of each
+    period, in the order of dates, and near it what else matches. A query with a time of its own is left as it is.
+    `lists_all`: also what is compared by nothing."""
     has_time = query.as_of or query.since or query.until
     now = call.use_cases.recall.now()
-    periods = () if has_time else days_asked_for(query.text, now.date())
+    periods = () if has_time else _without_overlap(days_asked_for(query.text, now.date()))
     others = await recall(query)
     if not periods:
         return others
-    answers = [await _recall_dated(call, recall, replace(query, limit=most, max_limit=0), days) for days in periods]
+    of_period = replace(query, limit=most, max_limit=0, token_budget=query.token_budget // len(periods))
+    answers = [await _recall_dated(call, recall, of_period, days, lists_all=lists_all) for days in periods]
     answered = [(days, answer) for days, answer in zip(periods, answers, strict=True) if answer.memories]
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
         return replace(others, notices=(notice, *others.notices))
-    memories = sorted(
-        (scored for _, answer in answered for scored in answer.memories), key=lambda scored: scored[0].happened_at
-    )
-    shown = {memory.id for memory, _ in memories}
-    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
-    first = answered[0][1]
+    memories = {scored[0].id: scored for _, answer in answered for scored in answer.memories}
+    near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
+    results = [answer for _, answer in answered]
     notice = f"What is dated {_periods_as_text([days for days, _ in answered])}."
     return replace(
-        first,
-        memories=tuple(memories),
+        results[0],
+        memories=tuple(sorted(memories.values(), key=lambda scored: scored[0].happened_at)),
         near=tuple(near),
-        notices=(notice, *first.notices),
-        text="\n".join(answer.text for _, answer in answered),
-        total_tokens=sum(answer.total_tokens for _, answer in answered),
+        notices=tuple(dict.fromkeys((notice, *(each for answer in results for each in answer.notices)))),
+        text="\n".join(answer.text for answer in results),
+        total_tokens=sum(answer.total_tokens for answer in results),
+        budget_used=sum(answer.total_tokens for answer in results) / query.token_budget,
+        omitted=sum(answer.omitted for answer in results),
+        truncated=tuple(id_ for answer in results for id_ in answer.truncated),
+        too_long=tuple(memory for answer in results for memory in answer.too_long),
     )
 
 
-async def _recall_dated(call: ToolCallContext, recall: Recall, query: RecallQuery, days: Days) -> RecallResult:
+def _without_overlap(periods: Sequence[Days]) -> list[Days]:
+    joined: list[Days] = []
+    for first, last in sorted(periods):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
+
+
+async def _recall_dated(
+    call: ToolCallContext, recall: Recall, query: RecallQuery, days: Days, *, lists_all: bool
+) -> RecallResult:
     """Of a time that is over what was true at its end. A memory that is compared by nothing, as one in a language that
     the model cannot read, is no candidate of a recall: it is listed behind the others as far as there is room."""
     window = parse_time_window(*map(str, days))
@@ -109,19 +124,20 @@ async def _recall_dated(call: ToolCallContext, recall: Recall, query: RecallQuer
     as_of = until if until and until < call.use_cases.recall.now() else None
     query = replace(query, since=window["since"], until=until, as_of=as_of)
     dated = await recall(query)
-    if dated.omitted or dated.truncated or dated.too_long:
+    if not lists_all or dated.omitted or dated.truncated or dated.too_long:
         return dated
-    shown = {memory.id for memory, _ in dated.memories}
-    others = [memory for memory in await _memories_dated(call, query) if memory.id not in shown]
+    shown = {memory.id for memory, _ in (*dated.memories, *dated.preferences)}
+    others = [memory for memory in await _recallable_memories_dated(call, query) if memory.id not in shown]
     room = max(0, query.limit - len(dated.memories))
     return replace(dated, memories=(*dated.memories, *((memory, 0.0) for memory in others[:room])))
 
 
-async def _memories_dated(call: ToolCallContext, query: RecallQuery) -> Sequence[Memory]:
-    """Within the query's time, whatever they say, newest first, at most `query.limit`."""
+async def _recallable_memories_dated(call: ToolCallContext, query: RecallQuery) -> list[Memory]:
+    """Within the query's time, whatever they say, newest first, at most `query.limit`; no preferences."""
+    config = call.use_cases.recall.config
     listed = KeywordQuery(
         terms=(),
-        themes=query.themes,
+        themes=(*query.themes, *config.themes),
         categories=query.categories,
         since=query.since,
         until=query.until,
@@ -131,7 +147,12 @@ async def _memories_dated(call: ToolCallContext, query: RecallQuery) -> Sequence
         limit=query.limit,
     )
     page = await call.use_cases.search(call.scope, listed)
-    return (await call.use_cases.browse.by_ids(call.scope, [MemoryId(hit.id) for hit in page.hits])).memories
+    found = await call.use_cases.browse.by_ids(call.scope, [MemoryId(hit.id) for hit in page.hits])
+    return [
+        memory
+        for memory in found.memories
+        if memory.category != "procedural" and memory.importance >= config.min_importance
+    ]
 
 
 def _periods_as_text(periods: Sequence[Days]) -> str:

@@ -121,7 +121,8 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             explain=None if explain is None else [*explain],
         )
         most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_CALENDAR_QUERY
-        result = await recall_by_days_if_asked_for(call, recall, query, most=most_of_days)
+        lists_all = arguments.format == "memories"
+        result = await recall_by_days_if_asked_for(call, recall, query, most=most_of_days, lists_all=lists_all)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES

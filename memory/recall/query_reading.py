@@ -46,12 +46,24 @@ def text_for_word_search(text: str, today: date) -> str:
     return " ".join((dated, *english_month_by_name_in_question(dated).values()))
 
 
+def _phrase_by_word_of_search(text: str, today: date) -> dict[str, str]:
+    """For each word that `text_for_word_search` writes for a phrase of the text that phrase."""
+    months = english_month_by_name_in_question(text_with_iso_dates(text))
+    return {**relative_phrase_by_day(text, today), **{month: name for name, month in months.items()}}
+
+
+def content_words_with_times_joined(text: str, today: date) -> tuple[str, ...]:
+    """The content words of `text_for_word_search`, as they are in the pool of `with_words_of_one_time_joined`."""
+    phrase_of = _phrase_by_word_of_search(text, today)
+    words = content_words(text_for_word_search(text, today))
+    return tuple(dict.fromkeys(phrase_of.get(word, word) for word in words))
+
+
 def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
     """What `text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate holds
     it that holds one of them, and it is unknown if all are. "Mai" is not unknown, for "may" is no word of the index."""
     months = english_month_by_name_in_question(text_with_iso_dates(text))
-    phrase_of = {**relative_phrase_by_day(text, today), **{month: name for name, month in months.items()}}
-    if not phrase_of:
+    if not (phrase_of := _phrase_by_word_of_search(text, today)):
         return pool
     phrases = [phrase_of.get(word, word) for word in pool.words]
     joined = list(dict.fromkeys(phrases))

@@ -24,6 +24,7 @@ from madeleine.memory.recall.no_match import RespellWords, rank_respelled, with_
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
+    content_words_with_times_joined,
     query_without_names_and_dates,
     restrict_query_words_of_pool,
     text_for_word_search,
@@ -53,7 +54,6 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateO
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.calendar_questions import days_named
-from madeleine.memory.text.content_words import content_words
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -340,9 +340,8 @@ class RecallMemories:
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = restrict_query_words_of_pool(
-            pool, content_words(text_for_word_search(end, self._today(query))), cosine
-        )
+        words = content_words_with_times_joined(end, self._today(query))
+        of_words = restrict_query_words_of_pool(pool, words, cosine)
         return whole, await self._candidate_matcher(replace(query, text=end), of_words, of_end, trust)
 
     async def _pool_with_subject_cosines(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:

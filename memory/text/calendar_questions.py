@@ -11,7 +11,7 @@ from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.content_words import content_words, words_that_ask_or_join
 from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
 from madeleine.memory.text.lexicon import (
     Lexicon,
@@ -44,6 +44,7 @@ MAX_CALENDAR_QUESTION_CHARS = 200
 MIN_WORDS_TELLING_LANGUAGE = 6
 """Of a shorter question every language of its script is considered."""
 _NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
+_HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
 _MADE_UP_CONTENT_WORD = "zqnamed"
@@ -65,7 +66,8 @@ _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "this_month": lambda today, _: month_containing_day(today),
 }
 """In this order, for "the next week" is a span and "next week" a week of the calendar."""
-_KINDS_OF_NOW = ("this_week", "this_month")
+_KINDS_OF_NOW = ("today", "this_week", "this_month")
+"""These often mean no more than "now"."""
 
 
 class _NamedDays(NamedTuple):
@@ -90,11 +92,14 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     for lexicon in lexicons:
         for match in _relative_days_in_lexicon(low, lexicon, today):
             rest = f"{low[: match.start]} {low[match.end :]}"
-            if _has_only_question_and_calendar_words(rest, lexicon):
+            is_before = _start_of_end(low[: match.start].strip(), "tells_before", lexicon) is not None
+            if not is_before and _has_only_question_and_calendar_words(rest, lexicon):
                 days = _up_to_today_if_asked(match.days, low[: match.start], lexicon, today)
-                is_to_come = match.kind in _KINDS_OF_NOW and _asks_for_coming_days(low, rest, lexicon)
-                return ((today, days[1]) if is_to_come else days,)
-    named = _find_named_days(low, today)
+                if match.kind not in _KINDS_OF_NOW or _tells_of_past(low, lexicon):
+                    return (days,)
+                if _asks_for_coming_days(low, rest, lexicon):
+                    return ((today, days[1]),)
+    named = _find_named_days(question, today)
     return () if named is None else tuple(dict.fromkeys(_days_meant_by_name(low, named, lexicons, today)))
 
 
@@ -106,20 +111,28 @@ def days_named(question: str, today: date) -> Days | None:
         return None
     lexicons = probable_lexicons(low)
     matches = [match for lexicon in lexicons for match in _relative_days_in_lexicon(low, lexicon, today)]
-    days = {match.days for match in matches if not any(_is_within(match, other) for other in matches)}
+    days = {
+        match.days
+        for match in matches
+        if match.kind != "today" and not any(_is_within(match, other) for other in matches)
+    }
     if days:
         return days.pop() if len(days) == 1 else None
-    named = None if _YEAR_PATTERN.search(low) else _find_named_days(low, today)
+    named = None if _YEAR_PATTERN.search(low) else _find_named_days(question, today)
     if named and any(_is_said_of_that_time(named, lexicon) for lexicon in lexicons):
         return named.past
     return None
 
 
-def _find_named_days(low: str, today: date) -> _NamedDays | None:
+def _find_named_days(question: str, today: date) -> _NamedDays | None:
+    low = question.lower().replace("\u2019", "'")
     for find in (_named_date, _named_month, _named_weekday, _named_weekend):
         with suppress(ValueError, OverflowError):  # 29 February of a year that has none
             if named := find(low, today):
-                return named
+                is_small = (
+                    find is _named_weekday and len(low) == len(question) and question[len(named.before)].islower()
+                )
+                return named._replace(may_be_name=False) if is_small else named
     return None
 
 
@@ -158,9 +171,10 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
     if (pattern := lexicon.pattern("next_weekday")) and (match := pattern.search(low)):
         weekdays = lexicon.entries["days"].split()
         at = next(at for at, weekday in enumerate(weekdays) if weekday in match[0])
-        day = latest_weekday_before(today, at % 7) + timedelta(weeks=1)
-        day += timedelta(weeks=day <= today)
-        yield RelativeDaysMatch(match.start(), match.end(), "next_weekday", (day, day))
+        with suppress(OverflowError):
+            day = latest_weekday_before(today, at % 7) + timedelta(weeks=1)
+            day += timedelta(weeks=day <= today)
+            yield RelativeDaysMatch(match.start(), match.end(), "next_weekday", (day, day))
     for kind, days_of in _DAYS_BY_CALENDAR_KIND.items():
         if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
             with suppress(OverflowError):
@@ -202,14 +216,14 @@ def _named_month(low: str, today: date) -> _NamedDays | None:
 
 def _named_weekday(low: str, today: date) -> _NamedDays | None:
     numbers = _weekday_numbers_by_name()
-    matches = (match for match in _NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers)
+    matches = (match for match in _HYPHENATED_WORD_PATTERN.finditer(low) if match[0] in numbers)
     places = [(match, numbers[match[0]]) for match in matches]
     if len(places) != 1:
         return None
     [(place, weekday)] = places
     past = latest_weekday_before(today, weekday)
     coming = past + timedelta(weeks=1)
-    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), False)
+    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), True)
 
 
 def _named_weekend(low: str, today: date) -> _NamedDays | None:
@@ -226,7 +240,8 @@ def _named_weekend(low: str, today: date) -> _NamedDays | None:
 def _weekday_numbers_by_name() -> Mapping[str, int]:
     """From 0 for Monday, in the languages that put spaces between words. Each line of `days` has seven."""
     lexicons = [lexicon for lexicon in map(load_lexicon, load_lexicon_headers()) if lexicon.entries.get("spaced", True)]
-    return {name: at % 7 for lexicon in lexicons for at, name in enumerate(lexicon.entries["days"].split())}
+    lines = (line.split() for lexicon in lexicons for line in lexicon.entries["days"].strip().splitlines())
+    return {name: at % 7 for line in lines if len(line) % 7 == 0 for at, name in enumerate(line)}
 
 
 def _a_year_earlier(days: Days) -> Days:
@@ -302,7 +317,12 @@ def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
 
 
 def _has_only_question_and_calendar_words(question: str, lexicon: Lexicon) -> bool:
-    """Whether it holds nothing but words that ask, that join, and that mean a calendar."""
+    """Whether it holds nothing but words that ask, that join, and that mean a calendar, and is in that language."""
+    words = _NUMBER_OR_WORD_PATTERN.findall(question)
+    if lexicon.entries.get("spaced", True):
+        own = sum(word in words_that_ask_or_join(lexicon) or word in lexicon.words("calendar_words") for word in words)
+        if words and 2 * own <= len(words):
+            return False
     return set(content_words(f"{question} {_MADE_UP_CONTENT_WORD}")) <= {
         _MADE_UP_CONTENT_WORD,
         *lexicon.words("calendar_words"),

@@ -91,12 +91,12 @@ class IndexPointContentCache:
         return self._point_ids.get(id_) or UUID(id_)
 
     def cosines_of_cached_points(self, keys: Sequence[int], vector: Vector) -> dict[int, float]:
-        """By the key of the point; 0 for one that has no vector. `vector`: of any length."""
+        """Of those that are known, by the key of the point; 0 for one that has no vector. `vector`: of any length."""
         if keys != self._compared_keys:
             contents = {key: content for key in keys if (content := self._contents.get(key)) is not None}
             none = np.zeros(len(vector), np.float32)
             vectors = [none if content.vector is None else content.vector for content in contents.values()]
-            self._compared_keys = keys
+            self._compared_keys = keys if len(contents) == len(keys) else ()
             self._compared = tuple(contents), np.concatenate([none, *vectors]).reshape(-1, len(vector))[1:]
         known, matrix = self._compared
         unit = vector / max(np.linalg.norm(vector), np.finfo(np.float32).tiny)

@@ -140,7 +140,7 @@ class HybridIndex(ABC):
     """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     _HOLDS_VECTORS_OF_HITS: ClassVar[bool] = False
-    """Whether `_cosines_of_cached_points` knows every hit that came with its content."""
+    """Whether `_cosines_of_cached_points` knows nearly every hit that came with its content."""
 
     @abstractmethod
     async def _run_queries(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
@@ -281,7 +281,13 @@ class HybridIndex(ABC):
         dense_hits, *more = await self._run_queries(queries)
         fused = _fuse_hits_by_rrf(dense_hits, sparse_hits)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
-        return fused, cosines | self._cosines_of_cached_points([hit.key for hit in fused], query_vector)
+        cosines |= self._cosines_of_cached_points([hit.key for hit in fused], query_vector)
+        # A hit may have been written meanwhile, or have made room in the cache for another.
+        missing = [hit.point_id for hit in fused if hit.key not in cosines]
+        if missing and self._HOLDS_VECTORS_OF_HITS:
+            [compared] = await self._run_queries([_query_for_cosines(missing, query_vector)])
+            cosines |= {hit.key: hit.score for hit in compared}
+        return fused, cosines
 
     async def _run_queries_and_cache_idf(
         self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: IndexPointQuery

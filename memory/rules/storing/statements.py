@@ -65,13 +65,23 @@ class StatementForComparison:
         )
 
     @cached_property
-    def content_words(self) -> list[str]:
-        """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
+    def function_words(self) -> Set[str]:
+        """ "Ben" is none, though the Italian "ben" is one."""
         reading = self.analysed_text
         common = reading.words_and_parts_before_apostrophe & all_words_of_lexicon_lists(
             reading.lexicons, "stop_words", "function_words"
         )
-        common -= self.words_capitalized_inside_sentence
+        return common - self.words_capitalized_inside_sentence
+
+    def has_function_word_before(self, word: str) -> bool:
+        """Before its first place."""
+        at = self.words.index(word)
+        return at > 0 and self.words[at - 1] in self.function_words
+
+    @cached_property
+    def content_words(self) -> list[str]:
+        """The words that are no function words, in order."""
+        common = self.function_words
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return [word for word in content if not HIRAGANA_RUN_PATTERN.fullmatch(word)]
 
@@ -217,9 +227,10 @@ def differ_in_value_of_one_thing(new: StatementForComparison, old: StatementForC
 
 def states_change_of_number(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the new one tells of a change, and two of one wording begin with the same two content words or more and
-    differ first in a number that is no date: "the backup runs at 2:00 with restic", "the backup now runs at 3:30, so
-    that it does not meet the vacuum". What follows may be of one of them alone; so may one word before the number, a
-    verb that the other has not. Without a word of change what follows may say of which thing the number is."""
+    differ first in a number that is no date and no name ("room 4"), as a function word stands before it: "the nightly
+    backup runs at 2:00 with restic", "the nightly backup now runs at 3:30, to spare the vacuum". What follows may be of
+    one of them alone; so may one word before the number, a verb that the other has not. Without a word of change what
+    follows may say of which thing the number is."""
     if not new.states_change or new.contains_question_mark or old.contains_question_mark:
         return False
     if not are_of_one_wording(new, old):
@@ -236,7 +247,8 @@ def states_change_of_number(new: StatementForComparison, old: StatementForCompar
         is_number, is_new_number = (_DIGIT_PATTERN.search(word) is not None for word in (one, other))
         if is_number and is_new_number:
             around = {*before[max(0, at - 1) : at + 2], *after[max(0, new_at - 1) : new_at + 2]}
-            return same >= MIN_SHARED_WORDS_BEFORE_NUMBER and around.isdisjoint(months)
+            are_values = old.has_function_word_before(one) and new.has_function_word_before(other)
+            return same >= MIN_SHARED_WORDS_BEFORE_NUMBER and are_values and around.isdisjoint(months)
         longer, word = (old, one) if is_new_number else (new, other)
         if is_skipped or not (is_number or is_new_number) or longer.is_possible_name(word):
             return False

@@ -121,3 +121,19 @@ async def test_of_what_somebody_did_that_comes_first_which_is_dated_to_the_days_
     assert (await texts(use, "What did Ben fix in the last three days?"))[0] == "Ben fixed the old shed"
     explained = await use("recall", query="What did Ben fix in the last three days?", format="memories", explain="all")
     assert "days" in str(explained)
+
+
+async def test_the_day_of_a_longer_message_counts_in_its_last_question(use: Use) -> None:
+    """Its day was dropped as a word that the message does not have."""
+    await use("store", text="Ada cooked a dinner of lentils", when=str(day(-400)))
+    await use("store", text="Ben plays the violin", when=str(day(-30)))
+    answer = await use(
+        "recall", query="I was at work all day. It rained a lot. What did Ada cook yesterday?", format="memories"
+    )
+    assert "Ada cooked a dinner of lentils" not in [memory["text"] for memory in answer["memories"]]
+
+
+async def test_what_is_dated_to_two_days_is_told_once(use: Use) -> None:
+    monday = next(day(-days) for days in range(1, 8) if day(-days).weekday() == 0)
+    await use("store", text="The fair is open", when=f"{monday}/{monday + timedelta(weeks=1)}")
+    assert await texts(use, "Was ist am Montag?") == ["The fair is open"]

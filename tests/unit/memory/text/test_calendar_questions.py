@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
+
 from madeleine.memory.text.calendar_questions import days_asked_for
 from tests.rows import for_each_row
 
@@ -169,3 +171,36 @@ def test_days_gone_by_are_read_where_nothing_else_is_asked(question: str, days: 
 def test_more_weeks_than_a_calendar_has_are_cut() -> None:
     assert days_asked_for("What is on in the next 999 weeks?", TODAY)
     assert not days_asked_for("What is on in the next 999 weeks?", date(9999, 12, 30))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Wer wohnt hier?",
+        "Wat doen we hier?",
+        "Who is Morgen?",
+        "Where do I live today?",
+        "What is my name today?",
+        "¿Qué sabes de Julio?",
+        "What do you know of May?",
+        "Dove vive Sabato?",
+        "¿Dónde vive Domingo?",
+        "What happened before last week?",
+        "O que há na feira?",
+        "How was it?",
+    ],
+)
+def test_what_only_looks_like_a_question_for_days_is_none(question: str) -> None:
+    assert days_asked_for(question, TODAY) == ()
+
+
+@for_each_row(
+    ("question", "days"),
+    [
+        ("What must be done on Monday?", [("2026-11-23",) * 2, ("2026-11-30",) * 2]),
+        ("O que fizemos na segunda-feira?", [("2026-11-23",) * 2]),
+        ("What did we do at the weekend?", [WEEKEND]),
+    ],
+)
+def test_a_participle_alone_tells_of_no_past(question: str, days: list[tuple[str, str]]) -> None:
+    assert sorted(tuple(map(str, found)) for found in days_asked_for(question, TODAY)) == days
