@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, MemoryId
-from madeleine.storage.qdrant import edge
+from madeleine.storage.qdrant import edge, point_contents
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_contract import IndexContract
@@ -80,6 +80,17 @@ class TestEdgeIndex(IndexContract):
         assert after.bm25.tolist() == before.bm25.tolist()
         assert await second.count() == 80
         await second.close()
+
+    async def test_hits_that_have_left_the_cache_of_contents_are_compared_too(
+        self, index: EmbeddedQdrantIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They had the cosine 0 where a store is larger than the cache."""
+        monkeypatch.setattr(point_contents, "MAX_CACHED_INDEX_POINTS", 7)
+        points = random_points(60, seed=3)
+        await index.upsert(points)
+        question = index_query(VOCABULARY[0], unit(*range(1, DIM + 1)), depth=20)
+        for _ in range(2):
+            assert_scores_are_true(await candidates(index, ADA, question), question, points)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="names of threads are read from /proc")
     async def test_it_searches_in_one_thread(self, tmp_path: Path) -> None:
