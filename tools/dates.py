@@ -82,7 +82,9 @@ async def recall_by_days_if_asked_for(
         return others
     of_period = replace(query, limit=most, max_limit=0, token_budget=query.token_budget // len(periods))
     answers = [await _recall_dated(call, recall, of_period, days, lists_all=lists_all) for days in periods]
-    answered = [(days, answer) for days, answer in zip(periods, answers, strict=True) if answer.memories]
+    answered = [
+        (days, answer) for days, answer in zip(periods, answers, strict=True) if answer.memories or answer.too_long
+    ]
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
         return replace(others, notices=(notice, *others.notices))

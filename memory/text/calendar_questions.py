@@ -127,7 +127,7 @@ def days_named(question: str, today: date) -> Days | None:
 def _find_named_days(question: str, today: date) -> _NamedDays | None:
     low = question.lower().replace("\u2019", "'")
     for find in (_named_date, _named_month, _named_weekday, _named_weekend):
-        with suppress(ValueError, OverflowError):  # 29 February of a year that has none
+        with suppress(ValueError, OverflowError):  # the year 0 or 10000
             if named := find(low, today):
                 is_small = (
                     find is _named_weekday and len(low) == len(question) and question[len(named.before)].islower()
@@ -245,8 +245,11 @@ def _weekday_numbers_by_name() -> Mapping[str, int]:
 
 
 def _a_year_earlier(days: Days) -> Days:
-    first, last = days
-    return first.replace(year=first.year - 1), last.replace(year=last.year - 1)
+    """28 February for the 29th of a year that has none."""
+    first, last = (
+        day.replace(year=day.year - 1, day=28 if (day.month, day.day) == (2, 29) else day.day) for day in days
+    )
+    return first, last
 
 
 def _asks_for_coming_days(low: str, rest: str, lexicon: Lexicon) -> bool:
@@ -300,7 +303,7 @@ def _has_pattern(low: str, lexicon: Lexicon, *names: str) -> bool:
 
 
 def _up_to_today_if_asked(days: Days, before: str, lexicon: Lexicon, today: date) -> Days:
-    return days if _start_of_end(before.strip(), "since_time", lexicon) is None else (days[0], today)
+    return days if _start_of_end(before.strip(), "since_time", lexicon) is None else (days[0], max(days[1], today))
 
 
 def _start_of_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:

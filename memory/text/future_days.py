@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
@@ -109,8 +110,8 @@ def _iso_date_of_match(match: re.Match[str], told: date) -> str:
     day, month = match[1], ENGLISH_MONTH_NAMES.index((match[2] or match[3]).capitalize()) + 1
     if not day:
         return f"{match[4]}-{month:02}"
-    try:
-        years = (date(year, month, int(day)) for year in (told.year - 1, told.year, told.year + 1))
-        return min(years, key=lambda one: abs(one - told)).isoformat()
-    except ValueError:
-        return match[0]
+    possible: list[date] = []
+    for year in (told.year - 1, told.year, told.year + 1):
+        with suppress(ValueError):  # 29 February
+            possible.append(date(year, month, int(day)))
+    return min(possible, key=lambda one: abs(one - told)).isoformat() if possible else match[0]

@@ -137,3 +137,10 @@ async def test_what_is_dated_to_two_days_is_told_once(use: Use) -> None:
     monday = next(day(-days) for days in range(1, 8) if day(-days).weekday() == 0)
     await use("store", text="The fair is open", when=f"{monday}/{monday + timedelta(weeks=1)}")
     assert await texts(use, "Was ist am Montag?") == ["The fair is open"]
+
+
+async def test_what_is_too_long_for_the_budget_is_dated_all_the_same(use: Use) -> None:
+    """ "Nothing is dated" stood before "Too long for token_budget"."""
+    await use("store", text="Ada wrote down " + "a long list of words " * 40, when=str(day(-1)))
+    answer = await use("recall", query="What happened yesterday?", format="memories", token_budget=20)
+    assert "Nothing is dated" not in answer["notice"]

@@ -204,3 +204,8 @@ def test_what_only_looks_like_a_question_for_days_is_none(question: str) -> None
 )
 def test_a_participle_alone_tells_of_no_past(question: str, days: list[tuple[str, str]]) -> None:
     assert sorted(tuple(map(str, found)) for found in days_asked_for(question, TODAY)) == days
+
+
+def test_a_day_that_a_year_has_not_is_the_one_before() -> None:
+    assert days_asked_for("What is planned for 29 February?", date(2027, 11, 28)) == ((date(2028, 2, 29),) * 2,)
+    assert days_asked_for("What happened on 29 February?", date(2027, 11, 28)) == ((date(2027, 2, 28),) * 2,)
