@@ -15,7 +15,7 @@ from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
-from madeleine.memory.text.relative_dates import Days
+from madeleine.memory.text.relative_dates import Days, days_as_text
 from madeleine.tools.arguments import excerpt_for_error
 from madeleine.tools.tool import ToolCallContext
 
@@ -87,7 +87,7 @@ async def recall_by_days_if_asked_for(
     ]
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
-        return replace(others, notices=(notice, *others.notices))
+        return replace(others, notices=(notice, *(each for each in others.notices if " dated " not in each)))
     memories = {scored[0].id: scored for _, answer in answered for scored in answer.memories}
     near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
     results = [answer for _, answer in answered]
@@ -158,4 +158,4 @@ async def _recallable_memories_dated(call: ToolCallContext, query: RecallQuery) 
 
 
 def _periods_as_text(periods: Sequence[Days]) -> str:
-    return " or ".join(str(first) if first == last else f"{first} to {last}" for first, last in sorted(periods))
+    return " or ".join(map(days_as_text, sorted(periods)))

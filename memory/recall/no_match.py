@@ -12,6 +12,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
 from madeleine.memory.text.calendar_questions import days_named
 from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.relative_dates import days_as_text
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
 _WORD = re.compile(r"\w+")
@@ -48,6 +49,6 @@ async def with_memories_of_named_days_near(
     ids = [id_ for id_ in dated.ids if id_ not in dated.procedural][:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]
     if not ids:
         return ranked
-    named = str(first) if first == last else f"{first} to {last}"
     near = tuple(dict.fromkeys((*ids, *ranked.near_misses)))
-    return replace(ranked, near_misses=near, notices=(*ranked.notices, f"Near is first what is dated {named}."))
+    notice = f"Near is first what is dated {days_as_text(days)}."
+    return replace(ranked, near_misses=near, notices=(*ranked.notices, notice))

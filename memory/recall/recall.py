@@ -54,6 +54,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateO
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.calendar_questions import days_named
+from madeleine.memory.text.relative_dates import days_as_text
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -297,9 +298,11 @@ class RecallMemories:
             trust=trust,
             now=self.now(),
         )
-        if days := days_named(query.text, today):
+        notices: tuple[str, ...] = ()
+        if not (query.since or query.until) and (days := days_named(query.text, today)):
             ids = [pool.ids[i] for i in matching]
             scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
+            notices = () if scored.parts["days"].any() else (f"No match is dated {days_as_text(days)}.",)
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
@@ -319,6 +322,7 @@ class RecallMemories:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             words_only_reason=reason,
+            notices=notices,
             near_misses=tuple(id_ for id_ in distinct_true_version_ids(near_ids, true) if id_ not in ordered),
             procedural=preferences,
             loaded_memories=read,

@@ -104,8 +104,8 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
 
 
 def days_named(question: str, today: date) -> Days | None:
-    """The days that a question names without a year, whatever else it asks, the last such ones; None if it names none
-    or several. A year is found by its words, and need not be that of the telling."""
+    """The days that a question names from today, or of the past and without a year, whatever else it asks; None if it
+    names none or several. A year is found by its words, and need not be that of the telling."""
     low = question.lower().replace("\u2019", "'")
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None
@@ -119,7 +119,7 @@ def days_named(question: str, today: date) -> Days | None:
     if days:
         return days.pop() if len(days) == 1 else None
     named = None if _YEAR_PATTERN.search(low) else _find_named_days(question, today)
-    if named and any(_is_said_of_that_time(named, lexicon) for lexicon in lexicons):
+    if named and any(_is_said_of_that_time(named, one) and _tells_of_past(low, one) for one in lexicons):
         return named.past
     return None
 

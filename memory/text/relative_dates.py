@@ -39,6 +39,11 @@ class RelativeDaysMatch(NamedTuple):
     days: Days
 
 
+def days_as_text(days: Days) -> str:
+    first, last = days
+    return str(first) if first == last else f"{first} to {last}"
+
+
 def week_containing_day(day: date) -> Days:
     monday = day - timedelta(days=day.weekday())
     return monday, monday + timedelta(days=6)

@@ -119,6 +119,9 @@ async def test_of_what_somebody_did_that_comes_first_which_is_dated_to_the_days_
     for text, days in (("Ben fixed the fence", -60), ("Ben fixed the old shed", -2), ("Ben fixed the gate", -90)):
         await use("store", text=text, when=str(day(days)))
     assert (await texts(use, "What did Ben fix in the last three days?"))[0] == "Ben fixed the old shed"
+    await use("store", text="Ada went for a swim", when=str(day(-1)))
+    late = await use("recall", query="What did Ben fix yesterday?", format="memories")
+    assert late["notice"] == f"No match is dated {day(-1)}."
     explained = await use("recall", query="What did Ben fix in the last three days?", format="memories", explain="all")
     assert "days" in str(explained)
 

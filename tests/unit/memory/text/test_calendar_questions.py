@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from madeleine.memory.text.calendar_questions import days_asked_for
+from madeleine.memory.text.calendar_questions import days_asked_for, days_named
 from tests.rows import for_each_row
 
 TODAY = date(2026, 11, 27)
@@ -209,3 +209,20 @@ def test_a_participle_alone_tells_of_no_past(question: str, days: list[tuple[str
 def test_a_day_that_a_year_has_not_is_the_one_before() -> None:
     assert days_asked_for("What is planned for 29 February?", date(2027, 11, 28)) == ((date(2028, 2, 29),) * 2,)
     assert days_asked_for("What happened on 29 February?", date(2027, 11, 28)) == ((date(2027, 2, 28),) * 2,)
+
+
+@for_each_row(
+    ("question", "days"),
+    [
+        ("What did Ben fix last week?", LAST_WEEK),
+        ("What did Ben do on Tuesday?", TUESDAY),
+        ("¿Qué compró Lucía ayer?", YESTERDAY),
+        ("Is the gym open on Monday?", None),
+        ("Which port does staging use today?", None),
+        ("What did Caroline do in May 2023?", None),
+        ("Who wrote the parser?", None),
+    ],
+)
+def test_days_are_named_beside_what_else_is_asked(question: str, days: tuple[str, str] | None) -> None:
+    found = days_named(question, TODAY)
+    assert (found and tuple(map(str, found))) == days
