@@ -11,11 +11,12 @@ from typing import Protocol
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAction
+from madeleine.memory.recall.no_match import no_match_dated_notice
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
-from madeleine.memory.text.relative_dates import Days, days_as_text
+from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
 from madeleine.tools.arguments import excerpt_for_error
 from madeleine.tools.tool import ToolCallContext
 
@@ -87,7 +88,8 @@ async def recall_by_days_if_asked_for(
     ]
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
-        return replace(others, notices=(notice, *(each for each in others.notices if " dated " not in each)))
+        said_again = {no_match_dated_notice(days) for days in periods}
+        return replace(others, notices=(notice, *(each for each in others.notices if each not in said_again)))
     memories = {scored[0].id: scored for _, answer in answered for scored in answer.memories}
     near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
     results = [answer for _, answer in answered]
@@ -121,10 +123,9 @@ async def _recall_dated(
 ) -> RecallResult:
     """Of a time that is over what was true at its end. A memory that is compared by nothing, as one in a language that
     the model cannot read, is no candidate of a recall: it is listed behind the others as far as there is room."""
-    window = parse_time_window(*map(str, days))
-    until = window["until"]
-    as_of = until if until and until < call.use_cases.recall.now() else None
-    query = replace(query, since=window["since"], until=until, as_of=as_of)
+    since, until = first_and_last_moment_of_days(days)
+    as_of = until if until < call.use_cases.recall.now() else None
+    query = replace(query, since=since, until=until, as_of=as_of)
     dated = await recall(query)
     if not lists_all or dated.omitted or dated.truncated or dated.too_long:
         return dated
@@ -149,10 +150,10 @@ async def _recallable_memories_dated(call: ToolCallContext, query: RecallQuery) 
         limit=query.limit,
     )
     page = await call.use_cases.search(call.scope, listed)
-    found = await call.use_cases.browse.by_ids(call.scope, [MemoryId(hit.id) for hit in page.hits])
+    shown = await call.use_cases.browse.by_ids(call.scope, [MemoryId(hit.id) for hit in page.hits])
     return [
         memory
-        for memory in found.memories
+        for memory in shown.memories
         if memory.category != "procedural" and memory.importance >= config.min_importance
     ]
 

@@ -108,9 +108,9 @@ async def _similar_memories_with_cosines(
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
     unread = [id_ for id_ in near if id_ not in known]
-    read = {memory.id: memory for memory in await ledger.memories_with_ids(scope, unread)} if unread else {}
-    memories = ((known.get(id_) or read.get(id_), cosine) for id_, cosine in near.items())
-    return [(memory, cosine) for memory, cosine in memories if memory is not None]
+    read = await ledger.memories_with_ids(scope, unread) if unread else []
+    memories = {**known, **{memory.id: memory for memory in read}}
+    return [(memories[id_], cosine) for id_, cosine in near.items() if id_ in memories]
 
 
 async def as_superseding_memory(

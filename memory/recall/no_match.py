@@ -6,19 +6,23 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, time
+from datetime import date
 
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
 from madeleine.memory.text.calendar_questions import days_named
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.relative_dates import days_as_text
+from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
 _WORD = re.compile(r"\w+")
 RankQuery = Callable[[RecallQuery], Awaitable[RankedCandidates]]
 RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]]]
 """`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
+
+
+def no_match_dated_notice(days: Days) -> str:
+    return f"No match is dated {days_as_text(days)}."
 
 
 async def rank_respelled(
@@ -43,8 +47,7 @@ async def with_memories_of_named_days_near(
     matches)."""
     if query.since or query.until or query.as_of or (days := days_named(query.text, today)) is None:
         return ranked
-    first, last = days
-    since, until = datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)
+    since, until = first_and_last_moment_of_days(days)
     dated = await rank(replace(query, since=since, until=until))
     ids = [id_ for id_ in dated.ids if id_ not in dated.procedural][:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]
     if not ids:

@@ -62,12 +62,11 @@ def content_words_with_times_joined(text: str, today: date) -> tuple[str, ...]:
 def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
     """What `text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate holds
     it that holds one of them, and it is unknown if all are. "Mai" is not unknown, for "may" is no word of the index."""
-    months = english_month_by_name_in_question(text_with_iso_dates(text))
     if not (phrase_of := _phrase_by_word_of_search(text, today)):
         return pool
     phrases = [phrase_of.get(word, word) for word in pool.words]
     joined = list(dict.fromkeys(phrases))
-    not_indexed = {name for name, month in months.items() if month not in pool.words}
+    not_indexed = {phrase for word, phrase in phrase_of.items() if word.isalpha() and word not in pool.words}
     columns = [[at for at, phrase in enumerate(phrases) if phrase == one] for one in joined]
     return replace(
         pool,

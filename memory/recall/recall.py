@@ -20,7 +20,12 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
-from madeleine.memory.recall.no_match import RespellWords, rank_respelled, with_memories_of_named_days_near
+from madeleine.memory.recall.no_match import (
+    RespellWords,
+    no_match_dated_notice,
+    rank_respelled,
+    with_memories_of_named_days_near,
+)
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
@@ -54,7 +59,6 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateO
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.calendar_questions import days_named
-from madeleine.memory.text.relative_dates import days_as_text
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -302,7 +306,7 @@ class RecallMemories:
         if not (query.since or query.until) and (days := days_named(query.text, today)):
             ids = [pool.ids[i] for i in matching]
             scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
-            notices = () if scored.parts["days"].any() else (f"No match is dated {days_as_text(days)}.",)
+            notices = () if scored.parts["days"].any() else (no_match_dated_notice(days),)
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]

@@ -20,9 +20,11 @@ from madeleine.memory.text.lexicon import (
     load_lexicon_headers,
     probable_lexicons,
 )
+from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
 from madeleine.memory.text.relative_dates import (
     DEFAULT_DAYS,
     DEFAULT_WEEKS,
+    NUMBER_OR_WORD_PATTERN,
     PAST_DAYS_KINDS,
     Days,
     DaysFromToday,
@@ -32,6 +34,7 @@ from madeleine.memory.text.relative_dates import (
     number_in_phrase,
     past_days_in_lexicon,
     week_containing_day,
+    weekday_number_in_phrase,
     weekend_before,
 )
 from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
@@ -43,7 +46,6 @@ MAX_CALENDAR_QUESTION_CHARS = 200
 """A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
 MIN_WORDS_TELLING_LANGUAGE = 6
 """Of a shorter question every language of its script is considered."""
-_NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
 _HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
@@ -72,7 +74,8 @@ _KINDS_OF_NOW = ("today", "this_week", "this_month")
 
 class _NamedDays(NamedTuple):
     """The one day, period, month, weekend or day of the week that a question names, with what it says before and behind
-    that, and the next and the last such days; None where none are meant. `may_be_name`: "May" may be somebody."""
+    that, and the next and the last such days; `coming` is None if they are too far away. `may_be_name`: "May" may be
+    somebody."""
 
     before: str
     behind: str
@@ -82,17 +85,17 @@ class _NamedDays(NamedTuple):
 
 
 def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
-    """None for a question that names anything besides; the next and the last such days if nothing tells which of the
+    """Empty for a question that names anything besides; the next and the last such days if nothing tells which of the
     two are meant."""
     if len(question) > MAX_CALENDAR_QUESTION_CHARS:
         return ()
-    low = question.lower().replace("\u2019", "'")
+    low = lowercase_with_straight_apostrophes(question)
     is_short = low.count(" ") < MIN_WORDS_TELLING_LANGUAGE
     lexicons = lexicons_for_script_of_text(low) if is_short else probable_lexicons(low)
     for lexicon in lexicons:
         for match in _relative_days_in_lexicon(low, lexicon, today):
             rest = f"{low[: match.start]} {low[match.end :]}"
-            is_before = _start_of_end(low[: match.start].strip(), "tells_before", lexicon) is not None
+            is_before = _start_of_match_at_end(low[: match.start].strip(), "tells_before", lexicon) is not None
             if not is_before and _has_only_question_and_calendar_words(rest, lexicon):
                 days = _up_to_today_if_asked(match.days, low[: match.start], lexicon, today)
                 if match.kind not in _KINDS_OF_NOW or _tells_of_past(low, lexicon):
@@ -106,7 +109,7 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
 def days_named(question: str, today: date) -> Days | None:
     """The days that a question names from today, or of the past and without a year, whatever else it asks; None if it
     names none or several. A year is found by its words, and need not be that of the telling."""
-    low = question.lower().replace("\u2019", "'")
+    low = lowercase_with_straight_apostrophes(question)
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None
     lexicons = probable_lexicons(low)
@@ -125,14 +128,10 @@ def days_named(question: str, today: date) -> Days | None:
 
 
 def _find_named_days(question: str, today: date) -> _NamedDays | None:
-    low = question.lower().replace("\u2019", "'")
     for find in (_named_date, _named_month, _named_weekday, _named_weekend):
         with suppress(ValueError, OverflowError):  # the year 0 or 10000
-            if named := find(low, today):
-                is_small = (
-                    find is _named_weekday and len(low) == len(question) and question[len(named.before)].islower()
-                )
-                return named._replace(may_be_name=False) if is_small else named
+            if named := find(question, today):
+                return named
     return None
 
 
@@ -151,7 +150,7 @@ def _days_meant_by_name(low: str, named: _NamedDays, lexicons: tuple[Lexicon, ..
     for lexicon in probable_lexicons(low):
         if _asks_for_days_of_that_time(named, lexicon):
             is_past = _tells_of_past(low, lexicon)
-            is_since = _start_of_end(named.before.strip(), "since_time", lexicon) is not None
+            is_since = _asks_since(named.before, lexicon)
             if named.past[0] <= today:
                 yield (named.past[0], today) if is_since else named.past
             if coming and not is_past and not is_since and not _begins_on_that_day(low, lexicon):
@@ -160,7 +159,7 @@ def _days_meant_by_name(low: str, named: _NamedDays, lexicons: tuple[Lexicon, ..
 
 @cache
 def _any_relative_days_pattern(lexicon: Lexicon) -> re.Pattern[str]:
-    """Matches wherever one of the kinds does: one search instead of sixteen where there is none."""
+    """Matches wherever one of the kinds does: one search instead of one for each, where there is none."""
     patterns = map(lexicon.pattern, ("next_weekday", *_DAYS_BY_CALENDAR_KIND, *PAST_DAYS_KINDS))
     return re.compile("|".join(pattern.pattern for pattern in patterns if pattern))
 
@@ -169,10 +168,8 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
     if not _any_relative_days_pattern(lexicon).search(low):
         return
     if (pattern := lexicon.pattern("next_weekday")) and (match := pattern.search(low)):
-        weekdays = lexicon.entries["days"].split()
-        at = next(at for at, weekday in enumerate(weekdays) if weekday in match[0])
         with suppress(OverflowError):
-            day = latest_weekday_before(today, at % 7) + timedelta(weeks=1)
+            day = latest_weekday_before(today, weekday_number_in_phrase(lexicon, match[0])) + timedelta(weeks=1)
             day += timedelta(weeks=day <= today)
             yield RelativeDaysMatch(match.start(), match.end(), "next_weekday", (day, day))
     for kind, days_of in _DAYS_BY_CALENDAR_KIND.items():
@@ -183,7 +180,8 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
     yield from past_days_in_lexicon(low, lexicon, today)
 
 
-def _named_date(low: str, today: date) -> _NamedDays | None:
+def _named_date(question: str, today: date) -> _NamedDays | None:
+    low = lowercase_with_straight_apostrophes(question)
     if not any(map(str.isdigit, low)):
         return None
     days = sorted({(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(low, today)})
@@ -199,9 +197,10 @@ def _named_date(low: str, today: date) -> _NamedDays | None:
     return _NamedDays(before, behind, nearest, _a_year_earlier(nearest) if is_to_come else nearest, False)
 
 
-def _named_month(low: str, today: date) -> _NamedDays | None:
+def _named_month(question: str, today: date) -> _NamedDays | None:
+    low = lowercase_with_straight_apostrophes(question)
     numbers = month_numbers_by_name_in_text(low)
-    places = [match for match in _NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers]
+    places = [match for match in NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers]
     is_name = bool(places)
     places = places or [*_MONTH_NUMBER_PATTERN.finditer(low)]
     if len(places) != 1:
@@ -214,7 +213,8 @@ def _named_month(low: str, today: date) -> _NamedDays | None:
     return _NamedDays(low[: place.start()], low[place.end() :], coming if is_soon else None, past, is_name)
 
 
-def _named_weekday(low: str, today: date) -> _NamedDays | None:
+def _named_weekday(question: str, today: date) -> _NamedDays | None:
+    low = lowercase_with_straight_apostrophes(question)
     numbers = _weekday_numbers_by_name()
     matches = (match for match in _HYPHENATED_WORD_PATTERN.finditer(low) if match[0] in numbers)
     places = [(match, numbers[match[0]]) for match in matches]
@@ -223,10 +223,13 @@ def _named_weekday(low: str, today: date) -> _NamedDays | None:
     [(place, weekday)] = places
     past = latest_weekday_before(today, weekday)
     coming = past + timedelta(weeks=1)
-    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), True)
+    # Where weekdays are written small, one with a capital is a name.
+    may_be_name = len(low) != len(question) or not question[place.start()].islower()
+    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), may_be_name)
 
 
-def _named_weekend(low: str, today: date) -> _NamedDays | None:
+def _named_weekend(question: str, today: date) -> _NamedDays | None:
+    low = lowercase_with_straight_apostrophes(question)
     patterns = (lexicon.pattern("weekend") for lexicon in probable_lexicons(low))
     place = next((match for pattern in patterns if pattern and (match := pattern.search(low))), None)
     if place is None:
@@ -279,14 +282,14 @@ def _is_said_of_that_time(named: _NamedDays, lexicon: Lexicon) -> bool:
         return not named.may_be_name
     if _without_word_of_time(named, lexicon) != f"{ahead} {named.behind}":
         return True
-    last = _NUMBER_OR_WORD_PATTERN.findall(ahead)[-1:]
+    last = NUMBER_OR_WORD_PATTERN.findall(ahead)[-1:]
     return not named.may_be_name and bool(last) and last[0] not in lexicon.words("function_words", "stop_words")
 
 
 def _without_word_of_time(named: _NamedDays, lexicon: Lexicon) -> str:
     """What is said beside the day and a word such as "on" before it."""
     ahead = named.before.strip()
-    starts = (_start_of_end(ahead, name, lexicon) for name in ("in_time", "since_time"))
+    starts = (_start_of_match_at_end(ahead, name, lexicon) for name in ("in_time", "since_time"))
     return f"{ahead[: next((start for start in starts if start is not None), len(ahead))]} {named.behind}"
 
 
@@ -303,10 +306,14 @@ def _has_pattern(low: str, lexicon: Lexicon, *names: str) -> bool:
 
 
 def _up_to_today_if_asked(days: Days, before: str, lexicon: Lexicon, today: date) -> Days:
-    return days if _start_of_end(before.strip(), "since_time", lexicon) is None else (days[0], max(days[1], today))
+    return (days[0], max(days[1], today)) if _asks_since(before, lexicon) else days
 
 
-def _start_of_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
+def _asks_since(before: str, lexicon: Lexicon) -> bool:
+    return _start_of_match_at_end(before.strip(), "since_time", lexicon) is not None
+
+
+def _start_of_match_at_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
     """Where a match of the pattern begins that reaches the end of the text."""
     pattern = lexicon.pattern(pattern_name)
     matches = pattern.finditer(text) if pattern else ()
@@ -316,12 +323,12 @@ def _start_of_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
 def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
     if not lexicon.entries.get("spaced", True):
         return any(word in text for word in lexicon.words("calendar_words"))
-    return not lexicon.words("calendar_words").isdisjoint(_NUMBER_OR_WORD_PATTERN.findall(text))
+    return not lexicon.words("calendar_words").isdisjoint(NUMBER_OR_WORD_PATTERN.findall(text))
 
 
 def _has_only_question_and_calendar_words(question: str, lexicon: Lexicon) -> bool:
     """Whether it holds nothing but words that ask, that join, and that mean a calendar, and is in that language."""
-    words = _NUMBER_OR_WORD_PATTERN.findall(question)
+    words = NUMBER_OR_WORD_PATTERN.findall(question)
     if lexicon.entries.get("spaced", True):
         own = sum(word in words_that_ask_or_join(lexicon) or word in lexicon.words("calendar_words") for word in words)
         if words and 2 * own <= len(words):

@@ -38,6 +38,8 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
+
 LEXICON_FOLDER = Path(__file__).parent / "lexicons"
 _LANGUAGE_NEUTRAL_REGEX_BY_NAME = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text("utf-8"))
 
@@ -173,7 +175,11 @@ def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     for language in lexicons_for_script_of_text(text):
         scripts.setdefault(language.entries["letters"], []).append(language)
     ambiguous = any(len(group) > 1 for group in scripts.values())
-    words = Counter(_WORD_UP_TO_APOSTROPHE_PATTERN.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
+    words = (
+        Counter(_WORD_UP_TO_APOSTROPHE_PATTERN.findall(lowercase_with_straight_apostrophes(text)))
+        if ambiguous
+        else Counter()
+    )
     return tuple(language for group in scripts.values() for language in _most_probable_lexicons(tuple(group), words))
 
 

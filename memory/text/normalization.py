@@ -68,6 +68,11 @@ _PLAIN_LETTERS_BY_UNDECOMPOSED_LETTER = str.maketrans(
 """Letters that Unicode does not decompose."""
 
 
+def lowercase_with_straight_apostrophes(text: str) -> str:
+    """As the patterns of lexicons are written."""
+    return text.lower().replace("\u2019", "'")
+
+
 def without_accents(text: str) -> str:
     """NFC of the text without accents."""
     if text.isascii():

@@ -6,14 +6,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from calendar import monthrange
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
 from typing import NamedTuple
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
+from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
 from madeleine.memory.text.scripts import HAN_CHAR_PATTERN
 
 Days = tuple[date, date]
@@ -26,8 +27,7 @@ DAYS_AROUND_WEEKS_AGO_DAY = 3
 DEFAULT_DAYS, DEFAULT_WEEKS = 7, 4
 """Of "the next few days" and "the past few weeks", without a number."""
 MAX_DAYS_OR_WEEKS = 1_000
-_ISO_DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d")
-_WORD_OR_NUMBER_PATTERN = re.compile(r"\d+|[^\W\d_]+")
+NUMBER_OR_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+")
 
 
 class RelativeDaysMatch(NamedTuple):
@@ -42,6 +42,12 @@ class RelativeDaysMatch(NamedTuple):
 def days_as_text(days: Days) -> str:
     first, last = days
     return str(first) if first == last else f"{first} to {last}"
+
+
+def first_and_last_moment_of_days(days: Days) -> tuple[datetime, datetime]:
+    """In UTC."""
+    first, last = days
+    return datetime.combine(first, time.min, UTC), datetime.combine(last, time.max, UTC)
 
 
 def week_containing_day(day: date) -> Days:
@@ -105,7 +111,7 @@ def latest_weekday_before(today: date, weekday: int) -> date:
 
 def find_past_days(text: str, today: date) -> Iterator[RelativeDaysMatch]:
     """What the text says of the past, seen from today."""
-    low = text.lower().replace("’", "'")
+    low = lowercase_with_straight_apostrophes(text)
     if len(low) != len(text):
         return
     taken: list[RelativeDaysMatch] = []
@@ -129,44 +135,43 @@ def past_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[Re
 def text_with_relative_dates_resolved(text: str, today: date) -> str:
     """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates; without
     "the past two weeks", of which no memory tells in words."""
-    for found in sorted(find_past_days(text, today), reverse=True):
-        text = f"{text[: found.start]} {_days_as_text(found)} {text[found.end :]}"
+    for match in sorted(find_past_days(text, today), reverse=True):
+        text = f"{text[: match.start]} {_days_as_text(match)} {text[match.end :]}"
     return text
 
 
 def text_without_relative_dates(text: str) -> str:
-    for found in sorted(find_past_days(text, date.max), reverse=True):
-        text = f"{text[: found.start]}{text[found.end :]}"
+    for match in sorted(find_past_days(text, date.max), reverse=True):
+        text = f"{text[: match.start]}{text[match.end :]}"
     return text
 
 
 def date_texts_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a period of some
     days none is told."""
-    found = (one for one in find_past_days(text, day) if one.kind in _KINDS_TOLD_IN_MEMORIES)
-    return tuple(dict.fromkeys(_days_as_text(one) for one in found))
+    told = (match for match in find_past_days(text, day) if match.kind in _KINDS_TOLD_IN_MEMORIES)
+    return tuple(dict.fromkeys(map(_days_as_text, told)))
 
 
 def relative_phrase_by_day(text: str, today: date) -> dict[str, str]:
     """For each day that `text_with_relative_dates_resolved` writes the phrase of the text that it stands for."""
     return {
-        day: text[found.start : found.end].strip().lower()
-        for found in find_past_days(text, today)
-        for day in _days_as_text(found).split()
-        if _ISO_DAY_PATTERN.fullmatch(day)
+        day: text[match.start : match.end].strip().lower()
+        for match in find_past_days(text, today)
+        if match.kind not in ("months_ago", "years_ago")
+        for day in _days_as_text(match).split()
     }
 
 
 def _days_of_past_phrase(lexicon: Lexicon, kind: str, phrase: str, today: date) -> Days:
     if kind in _PAST_DAYS_BY_WEEKDAY_KIND:
-        words = _WORD_OR_NUMBER_PATTERN.findall(phrase)
-        return _PAST_DAYS_BY_WEEKDAY_KIND[kind](today, _weekday_number_in_phrase(lexicon, phrase, words))
+        return _PAST_DAYS_BY_WEEKDAY_KIND[kind](today, weekday_number_in_phrase(lexicon, phrase))
     return _PAST_DAYS_BY_KIND[kind](today, number_in_phrase(lexicon, phrase))
 
 
 def number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
     """In digits, words or Han signs; 0 for a phrase without a number."""
-    words = _WORD_OR_NUMBER_PATTERN.findall(phrase)
+    words = NUMBER_OR_WORD_PATTERN.findall(phrase)
     counts = (
         int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
     )
@@ -176,19 +181,19 @@ def number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
     return min(next(chain(counts, han), 0), MAX_DAYS_OR_WEEKS)
 
 
-def _weekday_number_in_phrase(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
+def weekday_number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
     """From 0 for Monday. A lexicon may have several forms of each, week after week."""
     days = lexicon.entries["days"].split()
-    places = words if lexicon.entries.get("spaced", True) else (phrase,)
+    places = NUMBER_OR_WORD_PATTERN.findall(phrase) if lexicon.entries.get("spaced", True) else (phrase,)
     return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
 
 
-def _days_as_text(found: RelativeDaysMatch) -> str:
-    first, last = found.days
-    if found.kind in ("last_days", "last_weeks"):
+def _days_as_text(match: RelativeDaysMatch) -> str:
+    first, last = match.days
+    if match.kind in ("last_days", "last_weeks"):
         return ""
-    if found.kind == "years_ago":
+    if match.kind == "years_ago":
         return str(first.year)
-    if found.kind == "months_ago":
+    if match.kind == "months_ago":
         return f"{ENGLISH_MONTH_NAMES[first.month - 1]} {first.year}"
     return " ".join((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1))
