@@ -21,6 +21,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     is_answered_only_by_older_statement,
     newer_replaces_older_score,
     question_mentions_only_older_statement,
+    question_repeats_only_older_statement,
 )
 from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
 from madeleine.memory.rules.storing.statements import (
@@ -80,10 +81,14 @@ def compare_pairs(
 ) -> ComparedPairs:
     """`rarities`: of each pair, that of the rarest word that both have."""
     is_read = any(match.cosine for match in matches.values())
+    proposed = {pair.newer.id: pair.newer.may_supersede for pair in pairs}
     newer_versions, others, unrelated = [], [], set()
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         texts = (newer.statement, older.statement)
+        if question_repeats_only_older_statement(asked, *texts) and not _supersedes_by_proposals(pair, proposed):
+            unrelated.add(pair.ids)
+            continue
         is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)
         if is_answered_by_older and not pair.link.is_proposed and question_mentions_only_older_statement(asked, *texts):
             unrelated.add(pair.ids)
@@ -142,6 +147,15 @@ def pairs_to_compare(
                 )
             ):
                 yield pair
+
+
+def _supersedes_by_proposals(pair: NewerAndOlderMemory, proposed: Mapping[MemoryId, MemoryId | None]) -> bool:
+    """Whether the newer one was proposed to supersede the older one, or what was itself proposed to. `proposed`: what
+    each memory may supersede."""
+    earlier = proposed.get(pair.newer.id)
+    while earlier and earlier != pair.older.id:
+        earlier = proposed.get(earlier)
+    return earlier is not None
 
 
 def _is_past_event(memory: Memory) -> bool:

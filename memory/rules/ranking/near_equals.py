@@ -95,6 +95,16 @@ def question_mentions_only_older_statement(
     return has_whole_word and is_answered_only_by_older_statement(question, newer, older)
 
 
+def question_repeats_only_older_statement(
+    question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
+) -> bool:
+    """Whether the question is the older one word for word, and not the newer one of the same wording: "coin 0 into
+    pocket 2", "coin 2 into pocket 0". Had that been a change of it, the store would have proposed it."""
+    if question.words != older.words or question.words == newer.words:
+        return False
+    return share_of_same_wording(newer, older) > MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryMatchToQuestion:
     """How a memory matches the question. `cosine`: 0 where it was not found by itself. `asked_words`: the words of the

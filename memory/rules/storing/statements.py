@@ -210,7 +210,7 @@ def differ_in_one_value(new: StatementForComparison, old: StatementForComparison
     differences = _word_differences(old.words, new.words)
     if len(differences) == 1:
         return all(is_value(word) for word in (*differences[0].gone, *differences[0].come))
-    if may_state_same_of_two_things(new, old):
+    if may_state_same_of_two_things(new, old) or _have_numbers_in_other_order(new, old):
         return False
     of_content = _word_differences(old.content_words, new.content_words)
     if replaced := _replaced_content_words(of_content, old.content_words, new.content_words):
@@ -312,6 +312,12 @@ def may_state_same_of_two_things(new: StatementForComparison, old: StatementForC
         if not set(one.gone) <= set(after) or any(map(new.is_possible_name, set(one.come) - set(before))):
             return True
     return max(len(_replaced_content_words(found, before, after)) for found in (of_content, of_all)) > 1
+
+
+def _have_numbers_in_other_order(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """As "coin 4 into pocket 0" and "coin 0 into pocket 4"."""
+    numbers, of_old = (dict.fromkeys(filter(_DIGIT_PATTERN.search, one.words)) for one in (new, old))
+    return [word for word in numbers if word in of_old] != [word for word in of_old if word in numbers]
 
 
 @dataclass(frozen=True, slots=True)

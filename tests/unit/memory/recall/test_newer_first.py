@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.newer_first import _scores_with_doubtful_behind
-from madeleine.memory.recall.newer_pairs import _unrelated_pairs_closed_over_proposals
+from madeleine.memory.recall.newer_pairs import (
+    NewerAndOlderMemory,
+    _unrelated_pairs_closed_over_proposals,
+    compare_pairs,
+)
+from madeleine.memory.rules.ranking.near_equals import MemoryMatchToQuestion, MemoryPairRelationFlags
+from madeleine.memory.rules.storing.statements import StatementForComparison
+from tests.doubles import NOW, a_memory
 
 WIFE, MINE, FATHER = map(MemoryId, ("wife", "mine", "father"))
 
@@ -21,6 +33,27 @@ def test_what_leads_to_a_newer_one_of_another_thing_is_not_put_first_either() ->
         *unrelated,
         (MINE, WIFE),
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "is_unrelated"), [("I put coin 0 into pocket 2", True), ("coin 0, pocket 2", False)]
+)
+@pytest.mark.parametrize("is_proposed", [True, False])
+def test_what_is_asked_for_word_for_word_stands_behind_what_was_proposed_to_supersede_it_alone(
+    question: str, *, is_unrelated: bool, is_proposed: bool
+) -> None:
+    """What tells it of another thing in the same wording stood before it."""
+    older = replace(a_memory("I put coin 0 into pocket 2."), created_at=NOW - timedelta(days=2))
+    middle = replace(a_memory("Then I put coin 2 into pocket 0"), may_supersede=older.id if is_proposed else None)
+    newest = a_memory("I put coin 2 into pocket 0", may_supersede=middle.id)
+    pairs = [NewerAndOlderMemory(newer, older, MemoryPairRelationFlags()) for newer in (newest, middle)]
+    matches = {
+        one.id: MemoryMatchToQuestion(StatementForComparison(one.scene.action), cosine=0.99, score=0.4)
+        for one in (older, middle, newest)
+    }
+    compared = compare_pairs(StatementForComparison(question), matches, pairs, [1.0, 1.0])
+    assert bool(compared.unrelated) is (is_unrelated and not is_proposed)
+    assert bool(compared.newer_versions) is not (is_unrelated and not is_proposed)
 
 
 def test_what_perhaps_tells_of_another_thing_stands_behind_with_what_became_of_it() -> None:

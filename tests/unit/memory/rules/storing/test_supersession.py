@@ -113,6 +113,7 @@ def test_look_alikes_questions_and_strangers_may_not(old: str, new: str) -> None
         ("Ada's phone number is 0171 555 0101.", "The phone number of Ben, Ada's husband, is 0171 555 0102."),
         ("The user wants commit messages in English.", "The user wants chat replies in Welsh."),
         ("Julian is allergic to cats.", "Julian is allergic to birch pollen."),
+        ("Coin 0 is in pocket 4 of the first coat.", "Coin 4 is in pocket 0 of the second coat."),
         ("上海仓库的电话是021-5550-7712。", "嘉兴仓库的电话是0573-555-7721。"),
     ],
 )
