@@ -45,7 +45,7 @@ def test_what_is_asked_for_word_for_word_stands_behind_what_was_proposed_to_supe
     """What tells it of another thing in the same wording stood before it."""
     older = replace(a_memory("I put coin 0 into pocket 2."), created_at=NOW - timedelta(days=2))
     middle = replace(a_memory("Then I put coin 2 into pocket 0"), may_supersede=older.id if is_proposed else None)
-    newest = a_memory("I put coin 2 into pocket 0", may_supersede=middle.id)
+    newest = replace(a_memory("I put coin 2 into pocket 0"), may_supersede=middle.id)
     pairs = [NewerAndOlderMemory(newer, older, MemoryPairRelationFlags()) for newer in (newest, middle)]
     matches = {
         one.id: MemoryMatchToQuestion(StatementForComparison(one.scene.action), cosine=0.99, score=0.4)
