@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +41,23 @@ else:
     def lock_file(fd: int) -> None:
         """Raises `BlockingIOError` or `PermissionError` if another process holds the lock of the file."""
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def try_to_hold_file_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file; yields False if another process holds it. Raises `OSError` if the file cannot be used.
+
+    The operating system frees the lock when the process ends, however it ends."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        try:
+            lock_file(fd)
+        except (BlockingIOError, PermissionError):
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
 
 
 # --- sockets and pipes ----------------------------------------------------------------------------------------------

@@ -40,25 +40,8 @@ class UntrustedDirectory(Exception):
 # --- lock ---------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def try_to_hold_file_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file; yields False if another process holds it. Raises `OSError` if the file cannot be used.
-
-    The operating system frees the lock when the process ends, however it ends."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        try:
-            operating_system.lock_file(fd)
-        except (BlockingIOError, PermissionError):
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(fd)
-
-
 def is_file_locked(path: Path) -> bool:
-    with try_to_hold_file_lock(path) as acquired:
+    with operating_system.try_to_hold_file_lock(path) as acquired:
         return not acquired
 
 

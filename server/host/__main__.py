@@ -11,12 +11,12 @@ import os
 import sys
 from pathlib import Path
 
+from madeleine.operating_system import try_to_hold_file_lock
 from madeleine.server import EXIT_USAGE, pause_garbage_collection
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     UntrustedDirectory,
     open_host_listener,
-    try_to_hold_file_lock,
 )
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 

@@ -17,6 +17,7 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
+from madeleine.operating_system import try_to_hold_file_lock
 from madeleine.server.addresses import is_loopback
 from madeleine.server.attach.connector import (
     HostRefused,
@@ -29,7 +30,6 @@ from madeleine.server.attach.endpoint import (
     HostAddress,
     UntrustedDirectory,
     open_host_listener,
-    try_to_hold_file_lock,
 )
 from madeleine.server.background.serving import open_memory_with_background_loops
 from madeleine.server.connections import MaxHttpAndHostConnections, raise_open_file_limit

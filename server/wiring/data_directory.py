@@ -16,8 +16,8 @@ from pathlib import Path
 
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
+from madeleine.operating_system import try_to_hold_file_lock
 from madeleine.server import __version__
-from madeleine.server.attach.endpoint import try_to_hold_file_lock
 from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_file_if_index_exists
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import BearerTokenRepository, open_bearer_token_repository

@@ -6,19 +6,20 @@ thread would not keep the event loop free, only add 0.1 ms. Hence:
 - files are listed, copied and synced in a thread of our own, which also orders that work;
 - `optimize_if_worthwhile` runs in another process, on a copy. Writes go to the live index and are recorded; when the
 copy is done they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped;
-- a deleted point stays in the engine's log, its payload pages and its mapped segments. So `scrub_deleted_bytes`
+- a deleted point stays in the engine's payload pages and its mapped segments. So `scrub_deleted_bytes`
   works in the same way: the other process writes every living point into new files.
 
-On disk: `index.json`, the manifest, names the directory ("generation") that is the index; any other is a leftover.
+On disk: `index.json`, the manifest, names the directory ("generation") that is the index; any other is a leftover. The
+engine keeps no log: what was not flushed when a process was killed is indexed again from the ledger (ADR 92).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice
@@ -28,7 +29,7 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.errors import IndexDiskFull, IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope, Vector
 from madeleine.storage.qdrant import edge_engine as engine
@@ -38,7 +39,10 @@ from madeleine.storage.qdrant.edge_files import (
     IndexManifest,
     copy_index_to_temporary_folder,
     copy_sparse_tree,
+    hold_index_lock,
+    remove_index_files,
     remove_temporary_index_copies,
+    require_index_disk_reserve,
 )
 from madeleine.storage.qdrant.point_contents import IndexPointContentCache
 from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, IndexPointFilter, IndexPointHit, IndexPointQuery
@@ -46,7 +50,6 @@ from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, MAX_FULL_SCAN_POIN
 from madeleine.storage.resources import (
     INDEX_DISK_RESERVE_BYTES,
     has_disk_space,
-    require_disk_space,
     return_unused_process_memory,
 )
 
@@ -92,6 +95,8 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._changed_in_temporary_copy: dict[str, qe.Point | None] = {}
         self._renewing = asyncio.Lock()
         self._builder = engine.ShardRenewalProcess()
+        self._lock = ExitStack()
+        """Closing it lets others open the index."""
 
     @classmethod
     async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EmbeddedQdrantIndex:
@@ -148,7 +153,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         """Recalls go on, on a copy where there is room. Raises `IndexDiskFull` if there is none anywhere."""
         temporary_copy = copy_index_to_temporary_folder(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
         if temporary_copy is None:
-            _require_index_disk_reserve(directory)
+            require_index_disk_reserve(directory)
             raise IndexUnavailable("The disk was full when the index was opened. Try again.")
         try:
             shard = engine.load_checked_shard(temporary_copy, fingerprint.dim)
@@ -164,10 +169,10 @@ class EmbeddedQdrantIndex(HybridIndex):
     def _remove_and_create_empty_index(
         cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int
     ) -> EmbeddedQdrantIndex:
-        _remove_tree(directory)
+        remove_index_files(directory)
         generation = f"{_GENERATION_FOLDER_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_index_disk_reserve(directory)
+        require_index_disk_reserve(directory)
         with engine.translating_index_engine_errors(IndexUnavailable):
             kilobytes = max(1, full_scan_points * fingerprint.dim * 4 // 1024)
             shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
@@ -187,7 +192,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         """In order, also among concurrent callers."""
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
-                _require_index_disk_reserve(self._temporary_copy or self._directory)
+                require_index_disk_reserve(self._temporary_copy or self._directory)
                 engine.apply_index_point_changes(self._shard, batch)
                 self._contents.evict(id_ for id_, _ in batch)
                 if self._temporary_copy is not None:
@@ -263,17 +268,18 @@ class EmbeddedQdrantIndex(HybridIndex):
             raise
 
     def _flush_and_close_shard(self) -> None:
-        if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
-            # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
-            remove_temporary_index_copies(self._directory)
-            return
-        try:
-            self._flush_live()
-        finally:
-            self._shard.close()
+        with self._lock:
+            if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
+                # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
+                remove_temporary_index_copies(self._directory)
+                return
+            try:
+                self._flush_live()
+            finally:
+                self._shard.close()
 
     def _flush_live(self) -> None:
-        _require_index_disk_reserve(self._directory)
+        require_index_disk_reserve(self._directory)
         if self._temporary_copy is not None:
             self._return_from_temporary_copy()
         self._flush_shard_and_write_manifest(self._shard, self._generation)
@@ -294,7 +300,7 @@ class EmbeddedQdrantIndex(HybridIndex):
     def _flush_shard_and_write_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / INDEX_FLUSHING_MARKER_FILE
-        _require_index_disk_reserve(self._directory)
+        require_index_disk_reserve(self._directory)
         with engine.translating_index_engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
@@ -367,32 +373,25 @@ class EmbeddedQdrantIndex(HybridIndex):
         old, old_generation = self._shard, self._generation
         self._shard, self._generation = shard, generation
         old.close()
-        _remove_tree(self._directory / old_generation)
+        remove_index_files(self._directory / old_generation)
 
     def _remove_other_generations(self) -> None:
         for leftover in self._directory.glob(f"{_GENERATION_FOLDER_PREFIX}*"):
             if leftover.name != self._generation:
-                _remove_tree(leftover)
+                remove_index_files(leftover)
 
 
 def _open_with_explained_errors(
     directory: Path, open_index: Callable[..., EmbeddedQdrantIndex], *arguments: Any
 ) -> EmbeddedQdrantIndex:
-    """`OSError` as `IndexUnavailable`, with the way out."""
+    """Holds the index's lock. `OSError` as `IndexUnavailable`, with the way out."""
     try:
-        return open_index(*arguments)
+        with hold_index_lock(directory) as lock:
+            index = open_index(*arguments)
+            index._lock = lock.pop_all()
+            return index
     except OSError as error:
         raise IndexUnavailable(
             f"The index cannot be used ({error}). Check the permissions of {directory}, or move it away if it is no "
             "directory or not Madeleine's: it is built anew from the memory database, and nothing is lost."
         ) from error
-
-
-def _remove_tree(path: Path) -> None:
-    # A builder whose parent was killed may still write there; what it leaves is removed at the next start.
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def _require_index_disk_reserve(directory: Path) -> None:
-    """Raises `IndexDiskFull`: without room the engine would not fail but end the process."""
-    require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexDiskFull)

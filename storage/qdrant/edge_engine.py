@@ -51,9 +51,7 @@ def translating_index_engine_errors(error_type: type[IndexUnavailable]) -> Itera
     except IndexUnavailable:
         raise
     except Exception as error:
-        # The lock on its log is how the engine tells that another process has the index.
-        held = "WouldBlock" in str(error)
-        raise (IndexUnavailable if held else error_type)(f"The index's engine failed: {error}") from error
+        raise error_type(f"The index's engine failed: {error}") from error
     except BaseException as error:
         # A Rust panic derives from BaseException, and the package exports no name for it.
         if type(error).__name__ != "PanicException":
@@ -74,6 +72,7 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
             max_indexing_threads=1,
         ),
         optimizers=qe.EdgeOptimizersConfig(indexing_threshold=kilobytes),
+        wal_enabled=False,  # the ledger's marks tell what is to be indexed again (ADR 92)
     )
     shard = qe.EdgeShard.create(str(path), config)
     for name in schema.KEYWORD_INDEXED_FIELDS:

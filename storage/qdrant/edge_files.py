@@ -3,9 +3,9 @@
 The engine maps files without looking: a truncated one ends the process with SIGBUS, a missing one can give an index
 that answers wrongly. So the names and sizes of all files are written down whenever the engine has flushed.
 
-What was observed of Qdrant Edge 0.9.0: between two flushes files only appear and grow, except that a full `wal/open-n`
-is renamed `closed-m` and another opened. A flush may drop `closed-*` and `tracker_journal.dat` and rewrites the small
-JSON files; the marker `flushing` stands while one runs, so that a process killed in it is not taken for damage.
+What was observed of Qdrant Edge 0.9.0: between two flushes files only appear and grow. A flush may drop
+`tracker_journal.dat` and rewrites the small JSON files; the marker `flushing` stands while one runs, so that a process
+killed in it is not taken for damage.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from madeleine import operating_system
-from madeleine.memory.errors import IndexNeedsRebuild
-from madeleine.storage.resources import has_disk_space
+from madeleine.memory.errors import IndexDiskFull, IndexNeedsRebuild, IndexUnavailable
+from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space, require_disk_space
 
 _MANIFEST_FILE = "index.json"
 INDEX_OPENING_MARKER_FILE = "opening"
 INDEX_FLUSHING_MARKER_FILE = "flushing"
+_FILE_THAT_FLUSHING_DROPS = "tracker_journal.dat"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
 _RAM_DISK_FOLDER = Path("/dev/shm")
 
@@ -70,7 +72,7 @@ class IndexManifest(BaseModel, frozen=True):
         root = directory / self.generation
         present = _file_sizes(root)
         for path, (size, checksum) in self.files.items():
-            if _is_wal_segment(path) or (died_flushing and _may_vanish_in_flush(path)):
+            if died_flushing and path.endswith(_FILE_THAT_FLUSHING_DROPS):
                 continue
             if path not in present:
                 return f"{path} is missing"
@@ -81,13 +83,29 @@ class IndexManifest(BaseModel, frozen=True):
                     return f"{path} is damaged"
             elif checksum is not None and _metadata_checksum(root / path, present[path]) != checksum:
                 return f"{path} is damaged"
-        return None if died_flushing else self._wal_damage(present)
+        return None
 
-    def _wal_damage(self, present: dict[str, int]) -> str | None:
-        # Segments are of one size and change their names as they fill, so they can be counted but not followed.
-        expected = [size for path, (size, _) in self.files.items() if _is_wal_segment(path)]
-        whole = [size for path, size in present.items() if _is_wal_segment(path) and size >= min(expected, default=0)]
-        return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
+
+def hold_index_lock(directory: Path) -> ExitStack:
+    """A lock beside the directory: until it is closed nobody else opens the index. Raises `IndexUnavailable` if
+    somebody has it open, `OSError` if the lock cannot be made."""
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as lock:
+        if not lock.enter_context(
+            operating_system.try_to_hold_file_lock(directory.with_name(f"{directory.name}.lock"))
+        ):
+            raise IndexUnavailable(f"The index in {directory} is in use by another process.")
+        return lock.pop_all()
+
+
+def require_index_disk_reserve(directory: Path) -> None:
+    """Raises `IndexDiskFull`: without room the engine would not fail but end the process."""
+    require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexDiskFull)
+
+
+def remove_index_files(path: Path) -> None:
+    """A builder whose parent was killed may still write there; what it leaves is removed at the next start."""
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def find_damage_of_index_files(directory: Path) -> str | None:
@@ -106,14 +124,6 @@ def find_damage_of_index_files(directory: Path) -> str | None:
 
 def _file_sizes(root: Path) -> dict[str, int]:
     return {path.relative_to(root).as_posix(): path.stat().st_size for path in root.rglob("*") if path.is_file()}
-
-
-def _is_wal_segment(path: str) -> bool:
-    return path.startswith(("wal/open-", "wal/closed-"))
-
-
-def _may_vanish_in_flush(path: str) -> bool:
-    return path.startswith("wal/") or path.endswith("tracker_journal.dat")
 
 
 def _metadata_checksum(path: Path, size: int) -> int | None:

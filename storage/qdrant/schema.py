@@ -26,7 +26,7 @@ from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_term_ids_and_weights
 
-INDEX_SCHEMA_VERSION = 11
+INDEX_SCHEMA_VERSION = 12
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR_NAME = "dense"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from madeleine.operating_system import try_to_hold_file_lock
 from madeleine.server import __version__
 from madeleine.server.attach import connector
 from madeleine.server.attach.connector import (
@@ -31,7 +32,6 @@ from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     host_address,
     host_pid,
-    try_to_hold_file_lock,
 )
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import call_tool

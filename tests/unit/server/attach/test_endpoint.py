@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.operating_system import try_to_hold_file_lock
 from madeleine.server.attach.endpoint import (
     HOST_INFO_FILE,
     HostAddress,
@@ -18,7 +19,6 @@ from madeleine.server.attach.endpoint import (
     is_file_locked,
     remove_own_host_info_file,
     socket_connected_to_host,
-    try_to_hold_file_lock,
     write_host_info_file,
 )
 from tests.rows import for_each_row
