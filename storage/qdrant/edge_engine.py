@@ -88,8 +88,9 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
 
 def _shard_config(dim: int, **parameters: Any) -> qe.EdgeConfig:
     """`parameters`: those that a shard on disk keeps as they were when it was created."""
+    half = qe.VectorStorageDatatype.Float16
     return qe.EdgeConfig(
-        vectors={schema.DENSE_VECTOR_NAME: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
+        vectors={schema.DENSE_VECTOR_NAME: qe.EdgeVectorParams(dim, qe.Distance.Cosine, datatype=half)},
         sparse_vectors={schema.BM25_VECTOR_NAME: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         max_search_threads=_SEARCH_THREADS_PER_SHARD,
         **parameters,

@@ -104,7 +104,9 @@ class QdrantServerIndex(HybridIndex):
         await self._client.create_collection(
             self._collection,
             vectors_config={
-                schema.DENSE_VECTOR_NAME: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)
+                schema.DENSE_VECTOR_NAME: qm.VectorParams(
+                    size=fingerprint.dim, distance=qm.Distance.COSINE, datatype=qm.Datatype.FLOAT16
+                )
             },
             sparse_vectors_config={schema.BM25_VECTOR_NAME: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(

@@ -16,6 +16,7 @@ from madeleine.memory.text.written_dates import text_with_iso_dates
 from tests.contracts.index_points import (
     ADA,
     BOB,
+    COSINE_TOLERANCE,
     MOMENT,
     VectorQuery,
     assert_scores_are_true,
@@ -297,7 +298,7 @@ class IndexContract:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "violin", unit(1, 1)), point(3, "opal")])
         pool = await candidates(index, ADA, index_query("what was it?", unit(1)))
         assert pool.ids == (memory_id(1), memory_id(2))
-        assert pool.cosine.tolist() == pytest.approx([1.0, math.sqrt(0.5)], abs=1e-5)
+        assert pool.cosine.tolist() == pytest.approx([1.0, math.sqrt(0.5)], abs=COSINE_TOLERANCE)
         assert pool.weights.shape == (2, 0)
         assert pool.bm25.tolist() == [0.0, 0.0]
 
@@ -326,7 +327,9 @@ class IndexContract:
         )
         neighbours = await index.nearest(ADA, target, limit=5, statuses=LIVING_STATUSES)
         assert [id for id, _ in neighbours] == [id for _, id in expected[:5]]
-        assert [cosine for _, cosine in neighbours] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
+        assert [cosine for _, cosine in neighbours] == pytest.approx(
+            [cosine for cosine, _ in expected[:5]], abs=COSINE_TOLERANCE
+        )
 
     @pytest.mark.parametrize(
         ("text", "query"),

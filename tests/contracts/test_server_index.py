@@ -9,7 +9,15 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from tests.contracts.index_contract import IndexContract
-from tests.contracts.index_points import ADA, FINGERPRINT, candidates, index_query, random_points, unit
+from tests.contracts.index_points import (
+    ADA,
+    COSINE_TOLERANCE,
+    FINGERPRINT,
+    candidates,
+    index_query,
+    random_points,
+    unit,
+)
 
 if TYPE_CHECKING:
     from madeleine.storage.qdrant.server import QdrantServerIndex
@@ -37,7 +45,7 @@ class TestServerIndex(IndexContract):
         ours, theirs = await candidates(embedded, ADA, question), await candidates(index, ADA, question)
         await embedded.close()
         assert theirs.ids == ours.ids
-        assert theirs.cosine.tolist() == pytest.approx(ours.cosine.tolist(), abs=1e-5)
+        assert theirs.cosine.tolist() == pytest.approx(ours.cosine.tolist(), abs=COSINE_TOLERANCE)
         assert theirs.bm25.tolist() == pytest.approx(ours.bm25.tolist(), rel=1e-4)
 
     async def test_a_server_that_is_not_there_is_unavailable(self, index: QdrantServerIndex) -> None:
