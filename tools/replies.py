@@ -36,7 +36,7 @@ from madeleine.memory.rules.dynamics.future_dates import (
 )
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
-from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory
+from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory, truncate_with_ellipsis
 from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 from madeleine.tools.tool import ToolCallContext
@@ -187,6 +187,8 @@ def memory_version_as_json(version: Memory) -> dict[str, Any]:
     )
 
 
+_MAX_NAMED_TEXT_CHARS = 80
+"""Of each memory that a notice names beside another."""
 MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 """Fields of a memory that name another one."""
 
@@ -267,12 +269,16 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
     )
 
 
-def possible_change_advice(memory: Memory, before: Memory) -> str:
-    """What to do where the new memory tells of a change, and this one may be what has changed (ADR 74)."""
+def possible_change_advice(memory: Memory, before: Memory, *others: Memory) -> str:
+    """What to do where the new memory tells of a change, and `before`, or one of `others`, may be what has changed (ADR
+    74, 93). The answer has the text of `before`."""
+    texts = (
+        f"{other.short_id} ({truncate_with_ellipsis(other.scene.action, _MAX_NAMED_TEXT_CHARS)!r})" for other in others
+    )
     return (
         f"This tells of a change. If {before.short_id} is what has changed, repeat this store with supersedes: "
         f"{before.short_id} (that makes no second memory){_later_start_advice(memory, before)}."
-        f"{_correction_advice(memory, before)}"
+        f"{_correction_advice(memory, before)}{' Or else it may be ' + ' or '.join(texts) + '.' if others else ''}"
     )
 
 
@@ -312,7 +318,7 @@ def earlier_version_still_current_notice(stored: StoredSceneResult, earlier: Seq
 
 def undated_event_notice(stored: StoredSceneResult) -> str:
     """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
-    memory, old = stored.memory, stored.superseded or stored.may_supersede or stored.may_have_changed
+    memory, old = stored.memory, stored.superseded or stored.may_supersede or next(iter(stored.may_have_changed), None)
     if (stored.status != "stored" or stored.repeated) and not stored.superseded:
         return ""
     now = (stored.superseded and stored.superseded.valid_until) or memory.created_at

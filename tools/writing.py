@@ -206,7 +206,8 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         and not is_tagged_non_inferable(memory.themes)
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
-    resembled = stored.may_have_changed or (None if is_named else stored.resembled)
+    possible = stored.may_have_changed
+    resembled = possible[0] if possible else None if is_named else stored.resembled
     earlier = await _earlier_memories_left_undecided(call, stored)
     return without_empty_fields(
         id=memory.short_id,
@@ -224,7 +225,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         redaction_notice(stored.redacted),
         ADVICE_ON_MEMORY_LACKING_RECALLED_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
-        possible_change_advice(memory, stored.may_have_changed) if stored.may_have_changed else "",
+        possible_change_advice(memory, *possible) if possible else "",
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _notice_of_unreplaced_clauses(stored),

@@ -20,16 +20,20 @@ from madeleine.memory.rules.storing.statements import (
     shared_stems,
     states_change_of_number,
     states_change_of_old_statement,
+    tells_same_numbers_without_change,
 )
 from madeleine.memory.rules.storing.supersession import (
     MAX_NEIGHBOURS_READ_FOR_SUPERSESSION,
+    MAX_POSSIBLE_CHANGES_NAMED,
     MAX_SUPERSESSION_CANDIDATES_COMPARED,
+    MIN_POSSIBLE_CHANGE_NEARNESS,
     MIN_POSSIBLE_CHANGE_SCORE,
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
     can_have_supersession_score,
     idf_from_memory_count,
+    possible_change_nearness,
     supersession_score,
     word_rarities_from_idf,
 )
@@ -38,12 +42,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SupersessionCandidate:
-    """A memory that a new one may have made untrue. `is_proposed`: likely enough to be kept and offered as what the new
-    one may supersede; otherwise it is only named to whoever stores, as the new one tells of a change (ADR 74)."""
+class SupersessionCandidates:
+    """Memories that a new one may have made untrue. `proposed`: likely enough to be kept and offered as what the new
+    one may supersede. If there is none, and the new one tells of a change: `possible`, what is only named to whoever
+    stores, the likeliest first (ADR 74, 95), and `likely`, the one of them that it is linked to."""
 
-    memory: Memory
-    is_proposed: bool = True
+    proposed: Memory | None = None
+    likely: Memory | None = None
+    possible: Sequence[Memory] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +66,9 @@ class SupersessionCandidateSearch:
         *,
         is_read: bool = True,
         unindexed: Collection[MemoryId] = (),
-    ) -> SupersessionCandidate | None:
-        """The earlier current memory that the new one most likely takes the place of, of those `near` with their
-        cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
+    ) -> SupersessionCandidates:
+        """The earlier current memories that the new one most likely takes the place of, of those `near` with their
+        cosines. None while the index cannot be read. `is_read`: by the model; else the wordings
         are compared in place of the cosines. `unindexed`: those that are stored together with the new one."""
         try:
             return await self._find(
@@ -70,7 +76,7 @@ class SupersessionCandidateSearch:
             )
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
-            return None
+            return SupersessionCandidates()
 
     async def prefetch_word_rarities(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
@@ -85,7 +91,7 @@ class SupersessionCandidateSearch:
 
     async def _find(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], unindexed: Collection[MemoryId]
-    ) -> SupersessionCandidate | None:
+    ) -> SupersessionCandidates:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
         new = cached_statement_for_comparison(memory.scene.action)
@@ -93,9 +99,7 @@ class SupersessionCandidateSearch:
             (other, cosine, old)
             for other, cosine in nearest[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
             if cosine >= MIN_SUPERSESSION_PROPOSAL_COSINE
-            and other.truth == "current"
-            and not other.compressed
-            and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+            and _was_true_before(other, memory)
             and shared_stems(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
@@ -108,7 +112,7 @@ class SupersessionCandidateSearch:
         if but_for_a_value:  # several are a series, the runs of each day, unless one tells of a change of another
             changed = {other.may_supersede for other, old in but_for_a_value if new.states_change or old.states_change}
             latest = [other for other, _ in but_for_a_value if other.id not in changed]
-            return SupersessionCandidate(latest[0]) if len(latest) == 1 else None
+            return SupersessionCandidates(latest[0] if len(latest) == 1 else None)
         best = None
         tells_of_change = new.states_change or new.states_correction
         best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE
@@ -120,7 +124,12 @@ class SupersessionCandidateSearch:
                 and are_of_one_wording(new, cached_statement_for_comparison(other.scene.action))
             ]
             candidates = [candidate for candidate in candidates if candidate[1] > max(series, default=0.0)]
-        candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
+        candidates = [
+            candidate
+            for candidate in candidates
+            if can_have_supersession_score(new, candidate[-1])
+            and not tells_same_numbers_without_change(new, candidate[-1])
+        ]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
         rarities = await self._word_rarities_of_statements(scope, [old for _, _, old in candidates], indexed)
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
@@ -128,7 +137,27 @@ class SupersessionCandidateSearch:
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
             if score > best_score:
                 best, best_score = other, score
-        return SupersessionCandidate(best, best_score > MIN_SUPERSESSION_PROPOSAL_SCORE) if best else None
+        if best_score > MIN_SUPERSESSION_PROPOSAL_SCORE or not tells_of_change:
+            return SupersessionCandidates(best)
+        possible = await self._possible_changes(
+            scope, new, [pair for pair in living if _was_true_before(pair[0], memory)]
+        )
+        return SupersessionCandidates(likely=best, possible=_with_first(best, possible)[:MAX_POSSIBLE_CHANGES_NAMED])
+
+    async def _possible_changes(
+        self, scope: Scope, new: StatementForComparison, earlier: Sequence[tuple[Memory, float]]
+    ) -> list[Memory]:
+        """Of `earlier`, with their cosines, what the new one may have changed, the nearest first."""
+        read = [(*pair, cached_statement_for_comparison(pair[0].scene.action)) for pair in earlier]
+        compared = [one for one in read if can_have_supersession_score(new, one[-1])]
+        statements = [old for *_, old in compared]
+        rarities = await self._word_rarities_of_statements(scope, statements, [True] * len(statements))
+        nearness = {
+            other.id: possible_change_nearness(new, old, cosine=cosine, rarity=rarity)
+            for (other, cosine, old), rarity in zip(compared, rarities, strict=True)
+        }
+        near = [other for other, *_ in compared if nearness[other.id] >= MIN_POSSIBLE_CHANGE_NEARNESS]
+        return sorted(near, key=lambda other: -nearness[other.id])
 
     async def _word_rarities_of_statements(
         self, scope: Scope, statements: Sequence[StatementForComparison], indexed: Sequence[bool]
@@ -152,6 +181,15 @@ class SupersessionCandidateSearch:
             )
             for statement, is_indexed in zip(statements, indexed, strict=True)
         ]
+
+
+def _was_true_before(other: Memory, memory: Memory) -> bool:
+    is_true = other.truth == "current" and not other.compressed
+    return is_true and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+
+
+def _with_first(first: Memory | None, memories: Sequence[Memory]) -> list[Memory]:
+    return [*([first] if first else []), *(one for one in memories if first is None or one.id != first.id)]
 
 
 def _resemblances_by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:

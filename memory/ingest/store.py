@@ -66,9 +66,9 @@ class StoredSceneResult:
     superseded: Memory | None = None
     may_supersede: Memory | None = None
     """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
-    may_have_changed: Memory | None = None
-    """What the new memory, which tells of a change, may have changed, where nothing is likely enough for
-    `may_supersede` (ADR 74)."""
+    may_have_changed: Sequence[Memory] = ()
+    """What the new memory, which tells of a change, may have changed, the likeliest first, where nothing is likely
+    enough for `may_supersede` (ADR 74, 95)."""
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
@@ -190,10 +190,8 @@ class StoreScenes:
             if points and await try_to_index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
             # What the call itself has stored has its number now.
-            proposed, possible = (
-                {id_: new.get(older.id, older) for id_, older in named.items()}
-                for named in (plan.proposed, plan.possible)
-            )
+            proposed = {id_: new.get(older.id, older) for id_, older in plan.proposed.items()}
+            possible = {id_: [new.get(older.id, older) for older in named] for id_, named in plan.possible.items()}
             answers = await self._build_store_results(
                 scope, plan.outcomes, new | changed, plan.read, embedded.error_text
             )
@@ -207,7 +205,7 @@ class StoreScenes:
                 else replace(
                     answer,
                     may_supersede=proposed.get(answer.memory.id),
-                    may_have_changed=possible.get(answer.memory.id),
+                    may_have_changed=possible.get(answer.memory.id, ()),
                     told_again=plan.told_again.get(answer.memory.id),
                 )
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
@@ -341,11 +339,11 @@ class StoreScenes:
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
             unindexed = {other.id for other, _ in together}
-            candidate = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
-            if candidate is not None and not candidate.is_proposed:
-                plan.possible[memory.id] = candidate.memory
-                return replace(memory, resembles=resembles or candidate.memory.id)
-            before = None if candidate is None else candidate.memory
+            found = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
+            plan.possible[memory.id] = found.possible
+            before = found.proposed
+            if found.likely and not resembles:
+                memory = replace(memory, resembles=found.likely.id)
         if before is None:
             return memory
         plan.proposed[memory.id] = before

@@ -66,7 +66,7 @@ class StorePlan:
         self.outcomes: list[StoreOutcomeWithRepeatFlag] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
-        self.possible: dict[MemoryId, Memory] = {}
+        self.possible: dict[MemoryId, Sequence[Memory]] = {}
         """By the id of a memory that tells of a change: what it may have changed, not likely enough to be proposed."""
         self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
         self.read: dict[MemoryId, Memory] = {}

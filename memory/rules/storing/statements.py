@@ -86,6 +86,11 @@ class StatementForComparison:
         return [word for word in content if not HIRAGANA_RUN_PATTERN.fullmatch(word)]
 
     @cached_property
+    def numbers(self) -> list[str]:
+        """The words with a digit, each once, in order."""
+        return list(dict.fromkeys(filter(_DIGIT_PATTERN.search, self.words)))
+
+    @cached_property
     def content_words_by_stem(self) -> Mapping[str, str]:
         """The content words, by their stems."""
         return {_beginning_of_word_as_stem(word): word for word in self.content_words}
@@ -277,6 +282,12 @@ def states_change_in_one_place(new: StatementForComparison, old: StatementForCom
     return True
 
 
+def tells_same_numbers_without_change(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether the new one tells of no change, and both hold the same numbers, and any: "the phone of the office is
+    0100", "the office has the phone 0100"."""
+    return bool(new.numbers) and not new.states_change and {*new.numbers} == {*old.numbers}
+
+
 def states_change_of_old_statement(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.contains_question_mark or old.contains_question_mark or not new.states_change:
@@ -316,7 +327,7 @@ def may_state_same_of_two_things(new: StatementForComparison, old: StatementForC
 
 def _have_numbers_in_other_order(new: StatementForComparison, old: StatementForComparison) -> bool:
     """As "coin 4 into pocket 0" and "coin 0 into pocket 4"."""
-    numbers, of_old = (dict.fromkeys(filter(_DIGIT_PATTERN.search, one.words)) for one in (new, old))
+    numbers, of_old = (one.numbers for one in (new, old))
     return [word for word in numbers if word in of_old] != [word for word in of_old if word in numbers]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.ingest.proposals import SupersessionCandidate
+from madeleine.memory.ingest.proposals import SupersessionCandidates
 from madeleine.memory.model import Memory, Scope
 from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
@@ -25,9 +25,9 @@ class _LastStored:
 
     async def __call__(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
-    ) -> SupersessionCandidate | None:
+    ) -> SupersessionCandidates:
         before, self.before = self.before, memory
-        return SupersessionCandidate(before) if before else None
+        return SupersessionCandidates(before)
 
     async def prefetch_word_rarities(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Nothing to remember."""

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.proposals import SupersessionCandidate, SupersessionCandidateSearch
+from madeleine.memory.ingest.proposals import SupersessionCandidates, SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
@@ -110,7 +110,7 @@ async def test_the_latest_of_a_series_changes_nothing_that_lies_farther(new: str
     found = await SupersessionCandidateSearch(FakeWordStatistics({NONSENSE_WORD_FOR_MAX_IDF: 8.0}))(
         ADA, a_memory(new), near
     )
-    assert (found is not None and found.memory is mine) is is_proposed
+    assert (found.proposed is mine) is is_proposed
 
 
 @pytest.mark.parametrize("reads", [True, False])
@@ -232,9 +232,9 @@ class _RecordedSearch(SupersessionCandidateSearch):
 
     async def __call__(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
-    ) -> SupersessionCandidate | None:
+    ) -> SupersessionCandidates:
         object.__setattr__(self, "cosines", {other.scene.action: cosine for other, cosine in near})
-        return None
+        return SupersessionCandidates()
 
 
 async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: Path, new_db: Path) -> None:

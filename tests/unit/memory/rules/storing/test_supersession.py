@@ -11,6 +11,7 @@ from madeleine.memory.rules.storing.statements import (
     states_change_in_one_place,
     states_change_of_number,
     tells_of_other_thing_in_one_wording,
+    tells_same_numbers_without_change,
 )
 from madeleine.memory.rules.storing.supersession import WordRarities, supersession_score, word_rarities_from_idf
 from tests.rows import for_each_row
@@ -195,3 +196,17 @@ def test_two_of_one_wording_that_differ_in_more_than_values_tell_of_two_things(
 ) -> None:
     """ADR 87: the later one is not put first, unless it matches better."""
     assert tells_of_other_thing_in_one_wording(StatementForComparison(new), StatementForComparison(old)) is is_of_other
+
+
+@for_each_row(
+    ("old", "new", "tells_same"),
+    [
+        ("The phone of the office is 0451 555 0100.", "The office has the phone number 0451 555 0100.", True),
+        ("Le code de la porte de la cave est 1883.", "Cave : le code, c'est 1883.", True),
+        ("The daily is at 9:30 in Kiel.", "The daily at 9:30 is in Husum from now on.", False),
+        ("The gate code is 4471.", "The gate code is 9026.", False),
+        ("Ada likes tea.", "Tea is what Ada likes.", False),
+    ],
+)
+def test_the_same_numbers_in_other_words_are_no_change(old: str, new: str, *, tells_same: bool) -> None:
+    assert tells_same_numbers_without_change(StatementForComparison(new), StatementForComparison(old)) is tells_same
