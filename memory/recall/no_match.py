@@ -1,5 +1,5 @@
 """What a recall tries where nothing matches: other spellings of words that no memory holds (ADR 34, 75), and what is
-dated to the days that the query names (ADR 90)."""
+dated to the days that the query names (ADR 90). Which words it says that no memory holds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ from datetime import date
 
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
+from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.calendar_questions import days_named
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
+MAX_UNKNOWN_WORDS_NAMED = 8
 _WORD = re.compile(r"\w+")
 RankQuery = Callable[[RecallQuery], Awaitable[RankedCandidates]]
 RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]]]
 """`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
+
+
+def unknown_words_to_name(query: str, ranked: RankedCandidates) -> tuple[str, ...]:
+    """Words of the query that no memory holds (ruling 19). Where something matches only those that may be names:
+    nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words."""
+    words = ranked.pool.unknown_words
+    if not ranked.has_no_match:
+        names = {fold_text(name) for name in StatementForComparison(query).words_capitalized_inside_sentence}
+        words = tuple(word for word in words if fold_text(word) in names)
+    return words[:MAX_UNKNOWN_WORDS_NAMED]
 
 
 def no_match_dated_notice(days: Days) -> str:

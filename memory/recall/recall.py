@@ -24,6 +24,7 @@ from madeleine.memory.recall.no_match import (
     RespellWords,
     no_match_dated_notice,
     rank_respelled,
+    unknown_words_to_name,
     with_memories_of_named_days_near,
 )
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
@@ -62,7 +63,6 @@ from madeleine.memory.text.calendar_questions import days_named
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
-MAX_UNKNOWN_WORDS_NAMED = 8
 MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE = 0.8
 """Share of the weakest score shown from which a match beyond the limit counts as omitted. Nearly every question matches
 dozens of memories a little: of 136 memories 24 lie beyond the limit (mean of 114 questions), 2.5 of them above this."""
@@ -218,7 +218,7 @@ class RecallMemories:
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
-            unknown_words=ranked.pool.unknown_words[:MAX_UNKNOWN_WORDS_NAMED] if ranked.has_no_match else (),
+            unknown_words=unknown_words_to_name(query.text, ranked),
         )
 
     async def _faded_match_count(self, scope: Scope, query: RecallQuery) -> int:

@@ -119,3 +119,13 @@ async def test_an_identifier_finds_what_holds_it_whatever_else_the_question_says
     assert (await recalled(use, "Which machine is 10.20.4.17?"))[0] == staging
     assert (await recalled(use, "Which reservation is QX7R2M?"))[0] == flight
     assert await recalled(use, "Which machine is 10.20.4.18?") == []
+
+
+async def test_a_name_that_no_memory_holds_is_named_beside_what_matches_all_the_same(use: Use) -> None:
+    """ruling 19: what has a version matched a question for another one's, and nothing said so."""
+    await use("store", text="RabbitMQ runs in version 3.13 on three nodes.")
+    asked = await use("recall", query="In which version do we run Kubernetes?", format="memories")
+    assert [memory["text"] for memory in asked["memories"]] == ["RabbitMQ runs in version 3.13 on three nodes."]
+    assert asked["unknown_words"] == ["kubernetes"]
+    answered = await use("recall", query="In which version do we run RabbitMQ these days?", format="memories")
+    assert "unknown_words" not in answered
