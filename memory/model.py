@@ -292,10 +292,14 @@ class Note:
     @property
     def shown_text(self) -> str:
         """Its content; of one that could not be read why, and the beginning."""
-        return self.content if self.state != "parse_failed" else f"{self.reason}: {self.content[:MAX_NOTE_CHARS_SHOWN]}"
+        return (
+            self.content
+            if self.state != "parse_failed"
+            else f"{self.reason}: {self.content[:MAX_UNREADABLE_NOTE_CHARS_SHOWN]}"
+        )
 
 
-MAX_NOTE_CHARS_SHOWN = 300
+MAX_UNREADABLE_NOTE_CHARS_SHOWN = 300
 
 
 def short_id_of_memory_number(number: int, being: str = "") -> str:

@@ -35,7 +35,7 @@ class ProfileEntry:
         return self.memory_id is not None and self.name == self.memory_id
 
     @property
-    def id(self) -> str:
+    def audit_id(self) -> str:
         """Id for the audit, which holds no names chosen by people."""
         return audit_id_of_profile_entry(self.kind, self.name)
 

@@ -53,7 +53,9 @@ def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
     return {"since": first.start if first else None, "until": last.end if last else None}
 
 
-def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] | str) -> tuple[TextOrDatedAction, ...]:
+def validated_timeline_argument(
+    argument: str, items: Sequence[str | TimelineEntryArgument] | str
+) -> tuple[TextOrDatedAction, ...]:
     """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
     if isinstance(items, str):
         parse_iso_period_argument(argument, items)

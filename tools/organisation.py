@@ -12,7 +12,7 @@ from madeleine.memory.organisation.knowledge import NewKnowledge, caller_scope_i
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.tools.arguments import LongText, SceneLengthText, ShortText, ToolArguments, unique
-from madeleine.tools.dates import parse_timeline
+from madeleine.tools.dates import validated_timeline_argument
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import (
     brief_memory_as_json,
@@ -60,7 +60,7 @@ async def share_with_organisation(call: ToolCallContext, arguments: ShareArgumen
     )
     new = NewKnowledge(
         kind=arguments.kind,
-        scene=Scene(action=arguments.text.strip(), when=parse_timeline("when", arguments.when or ()))
+        scene=Scene(action=arguments.text.strip(), when=validated_timeline_argument("when", arguments.when or ()))
         if arguments.text
         else None,
         source=source,

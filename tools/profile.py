@@ -86,7 +86,7 @@ async def profile_and_open_notes_as_json(
             call.scope, kind, await _entry_name_with_full_memory_id(call, kind, name)
         )
         content["entries"] = await profile_entries_as_json(call, entries)
-        shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
+        shown += [id_ for entry in entries for id_ in (entry.audit_id, entry.memory_id) if id_]
     if kind in (None, "notes"):
         notes = await call.use_cases.profile.list_open_notes(call.scope)
         notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of_non_memory(note.id))]
@@ -119,7 +119,7 @@ async def change_profile_entry(
             entry = await call.use_cases.profile.set_preference_enabled(call.scope, kind, name, action == "enable")
             return {"entries": await profile_entries_as_json(call, [entry])}
         case "remove":
-            return {"removed": (await call.use_cases.profile.remove(call.scope, kind, name)).id}
+            return {"removed": (await call.use_cases.profile.remove(call.scope, kind, name)).audit_id}
         case _:
             raise InvalidInput("Nothing was done. done is for notes; use remove for other entries.")
 

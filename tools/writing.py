@@ -31,7 +31,7 @@ from madeleine.tools.arguments import (
     replace_invalid_item_by_error,
     unique,
 )
-from madeleine.tools.dates import parse_timeline
+from madeleine.tools.dates import validated_timeline_argument
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
     earlier_version_still_current_notice,
@@ -256,7 +256,7 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
             Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
-            when=parse_timeline("when", arguments.when or ()),
+            when=validated_timeline_argument("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
         emotion=arguments.emotion_vector.to_dataclass(EmotionVector) if arguments.emotion_vector else None,
@@ -289,7 +289,9 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
         return await _retract_or_undo(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     text = arguments.text.strip() or None
-    dates = tuple(str(entry) for entry in parse_timeline("when", arguments.when)) if arguments.when else None
+    dates = (
+        tuple(str(entry) for entry in validated_timeline_argument("when", arguments.when)) if arguments.when else None
+    )
     changes = arguments.to_dataclass(MemoryChanges, text=text, themes=themes, when=None if text else dates)
     if changes == MemoryChanges():
         raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")

@@ -93,7 +93,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
     def named(part: PromptPartName) -> list[RenderedPromptBlockEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
         return _prompt_entries_first_ranked_best(
-            part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries)
+            part, ((entry.audit_id, render_named_item(entry.name, entry.value)) for entry in entries)
         )
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
@@ -166,7 +166,10 @@ def shown_preferences(profile: Sequence[ProfileEntry]) -> list[ProfileEntry]:
 def _preference_prompt_texts_with_ids(material: ContextMaterial) -> list[tuple[str, str]]:
     outdated = material.possibly_outdated_preferences
     return [
-        (entry.memory_id or entry.id, _preference_prompt_text(entry, is_possibly_outdated=entry.memory_id in outdated))
+        (
+            entry.memory_id or entry.audit_id,
+            _preference_prompt_text(entry, is_possibly_outdated=entry.memory_id in outdated),
+        )
         for entry in shown_preferences(material.profile)
     ]
 

@@ -261,8 +261,8 @@ class StoreScenes:
                 approve(told.id)
                 plan.reinforce(told, _reinforcement_from_scene(told.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
-                if draft.memory_planned_to_be_superseded:
-                    plan.proposed[told.id] = draft.memory_planned_to_be_superseded
+                if draft.memory_to_supersede_on_future_date:
+                    plan.proposed[told.id] = draft.memory_to_supersede_on_future_date
                 if first:
                     plan.told_again[told.id] = first
             else:
@@ -332,7 +332,7 @@ class StoreScenes:
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
-        before = draft.memory_planned_to_be_superseded
+        before = draft.memory_to_supersede_on_future_date
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
             together = plan.similar_planned_memories_true_earlier(draft.point, earlier.together)
             near = [*near, *together]

@@ -50,7 +50,7 @@ class SceneDraft(NamedTuple):
     since: datetime | None
 
     @property
-    def memory_planned_to_be_superseded(self) -> Memory | None:
+    def memory_to_supersede_on_future_date(self) -> Memory | None:
         return self.superseded if self.since is None else None
 
 

@@ -43,7 +43,7 @@ class NonMemoryMatches:
 
     @property
     def ids(self) -> list[str]:
-        return [*(entry.id for entry in self.entries), *(hit.id for hit in self.hits)]
+        return [*(entry.audit_id for entry in self.entries), *(hit.id for hit in self.hits)]
 
 
 NO_NON_MEMORY_MATCHES = NonMemoryMatches()

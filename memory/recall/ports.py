@@ -92,7 +92,7 @@ class ReactivationRecorder(Protocol):
 
 
 class KeywordSearchLedger(Protocol):
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+    async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """At most `query.limit`, newest first, equal times by id."""
 
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:

@@ -53,7 +53,7 @@ from madeleine.memory.rules.searching import (
     sort_hits_matching_inside_words_last,
     sort_hits_newest_first,
 )
-from madeleine.memory.rules.spelling import StemmerOfLanguage, spelling_corrections_from_texts, word_as_its_own_stem
+from madeleine.memory.rules.spelling import StemWordInLanguage, spelling_corrections_from_texts, word_as_its_own_stem
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
@@ -81,7 +81,7 @@ async def find_spelling_corrections(
     query: str = "",
     *,
     sources: Sequence[SearchSource],
-    stem: StemmerOfLanguage = word_as_its_own_stem,
+    stem: StemWordInLanguage = word_as_its_own_stem,
 ) -> Mapping[str, str]:
     """What words that no text of these sources holds were probably meant to be (`spelling_corrections_from_texts`)."""
     folded = {fold_text(word): word for word in words}
@@ -100,7 +100,7 @@ class SearchStoredTexts:
     _: KW_ONLY
     search_by_tags: SearchByTagsFromMessage
     now: Callable[[], datetime]
-    stem: StemmerOfLanguage = word_as_its_own_stem
+    stem: StemWordInLanguage = word_as_its_own_stem
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
         """Newest first, but what has the terms within words alone at the end of the page. Where nothing is found, words
@@ -135,7 +135,7 @@ class SearchStoredTexts:
         hits: list[SearchHit] = []
         size = query.limit + 1
         while len(hits) < size:
-            batch = await self.ledger.search(scope, replace(query, limit=size))
+            batch = await self.ledger.newest_matching_texts(scope, replace(query, limit=size))
             hits = deduplicated_hits([*hits, *(hit_with_snippet(hit, find_match) for hit in batch)])
             if len(batch) < size:
                 break

@@ -42,12 +42,12 @@ MAX_WORD_CHARS_WITH_GENDER_VOWEL = 6
 _VOWELS = "aeiou"
 _UNFOLDED_WORD_PATTERN = re.compile(r"\w+")
 
-StemmerOfLanguage = Callable[[str, str], str]
+StemWordInLanguage = Callable[[str, str], str]
 """Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
 
 
 def word_as_its_own_stem(word: str, language: str) -> str:
-    """`StemmerOfLanguage` that knows no rules."""
+    """`StemWordInLanguage` that knows no rules."""
     return word
 
 
@@ -55,7 +55,7 @@ _FOLDED_SPACED_WORD_PATTERN = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
 def spelling_corrections_from_texts(
-    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemmerOfLanguage = word_as_its_own_stem
+    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemWordInLanguage = word_as_its_own_stem
 ) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
     word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""
@@ -132,7 +132,7 @@ def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequen
 
 
 def _commonest_word_of_same_stem(
-    word: str, counts: Mapping[str, int], lexicons: Iterable[Lexicon], stem: StemmerOfLanguage
+    word: str, counts: Mapping[str, int], lexicons: Iterable[Lexicon], stem: StemWordInLanguage
 ) -> str | None:
     """Of a short word one that ends with other vowels is another thing: "hijo" and "hija", "puerto" and "puerta"."""
     alike = [

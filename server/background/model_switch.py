@@ -100,7 +100,7 @@ class EmbeddingModelSwitcher:
     def __post_init__(self) -> None:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
-    def run_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
+    def run_requested_switches_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
         return run_task_during_block(self.run_model_switch_loop(), "model switch")
 
     async def run_model_switch_loop(self) -> None:

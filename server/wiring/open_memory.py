@@ -146,7 +146,7 @@ async def open_memory_store(
         )
         if background:
             await stack.enter_async_context(upkeep.run_in_background())
-            await stack.enter_async_context(switch.run_in_background())
+            await stack.enter_async_context(switch.run_requested_switches_in_background())
             await stack.enter_async_context(sync_index_with_other_servers(ledger, upkeep))
         use, thread = _build_use_cases(
             settings,

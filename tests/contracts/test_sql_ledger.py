@@ -211,7 +211,9 @@ class TestSqlLedger(DatabaseLedgerContract):
             march, tomorrow = await ledger.memories.memories_with_ids(ADA, [old.id for old in olds])
             assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))
             assert tomorrow == olds[1]
-            assert ids(await ledger.search.search(ADA, keyword_query("zoe", themes=("the",)))) == [march.id]
+            assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("zoe", themes=("the",)))) == [
+                march.id
+            ]
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:

@@ -30,7 +30,7 @@ class InMemorySearch:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+    async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         own = self._store.own(scope)
         steps = [(one.id, one.superseded_by) for one in own if one.superseded_by]
         if query.as_of is not None:  # the version of then may be an earlier one, too

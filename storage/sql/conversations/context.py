@@ -264,7 +264,7 @@ class ContextRepository(ConversationRepository):
             await transaction.execute_many(
                 _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY_ROW_MAPPER.to_row(entry, being_id=scope.being_id)]
             )
-            ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
+            ids = [entry.audit_id, *([entry.memory_id] if entry.memory_id else [])]
             await record_audit_entry(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
@@ -274,7 +274,7 @@ class ContextRepository(ConversationRepository):
             if not await transaction.rows(_SELECT_PROFILE_ENTRY_NAME, first_column_of_row, **binds):
                 return False
             await transaction.execute_many(_DELETE_PROFILE_ENTRY, [binds])
-            await record_audit_entry(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
+            await record_audit_entry(transaction, scope, "profile", at, tool="profile", ids=[entry.audit_id])
             return True
 
     async def add_note(self, scope: Scope, note: Note) -> None:

@@ -32,7 +32,10 @@ from madeleine.storage.sql.tables.conversations import (
 _m, _s, _l = messages_table.c, sessions.c, message_memories_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _HAS_BOUND_ID_AND_BEING = (in_bound_list_condition(_m.id, "ids"), without_index_use(_m.being_id) == _BEING_ID_BIND)
-_SESSION_IS_IN_BOUND_LIST = (_s.being_id == _BEING_ID_BIND, in_bound_list_condition(_s.session_id, "sessions"))
+_SESSION_IS_IN_BOUND_LIST_CONDITION = (
+    _s.being_id == _BEING_ID_BIND,
+    in_bound_list_condition(_s.session_id, "sessions"),
+)
 _MESSAGE_IS_OF_SESSION_ROW = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
 _SELECT_SOURCE_MESSAGE_IDS = select(_l.message_id).where(in_bound_list_condition(_l.memory_id, "ids"))
@@ -51,20 +54,20 @@ _DELETE_MESSAGE_TO_MEMORY_LINKS = delete(message_memories_table).where(in_bound_
 _DELETE_MESSAGES = delete(messages_table).where(*_HAS_BOUND_ID_AND_BEING)
 _INSERT_FORGOTTEN_KEY_HASH = insert_if_missing_statement(forgotten_keys_table)
 _SELECT_SESSION_TITLES = select(_s.session_id, _s.title).where(
-    *_SESSION_IS_IN_BOUND_LIST, _s.title != "", _s.title != ERASED_SESSION_TITLE
+    *_SESSION_IS_IN_BOUND_LIST_CONDITION, _s.title != "", _s.title != ERASED_SESSION_TITLE
 )
-_ERASE_SESSION_TITLE = update(sessions).where(*_SESSION_IS_IN_BOUND_LIST).values(title=ERASED_SESSION_TITLE)
-_SESSION_HAS_NO_MESSAGES = ~exists().where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions)
+_ERASE_SESSION_TITLE = update(sessions).where(*_SESSION_IS_IN_BOUND_LIST_CONDITION).values(title=ERASED_SESSION_TITLE)
+_SESSION_HAS_NO_MESSAGES_CONDITION = ~exists().where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
 _ERASE_DETAILS_OF_EMPTY_SESSIONS = (
     update(sessions)
-    .where(*_SESSION_IS_IN_BOUND_LIST, _SESSION_HAS_NO_MESSAGES)
+    .where(*_SESSION_IS_IN_BOUND_LIST_CONDITION, _SESSION_HAS_NO_MESSAGES_CONDITION)
     .values(title=ERASED_SESSION_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages, put_off=0)
 )
 _RECOMPUTE_TIMES_AND_READ_POSITION = (
     update(sessions)
-    .where(*_SESSION_IS_IN_BOUND_LIST, ~_SESSION_HAS_NO_MESSAGES)
+    .where(*_SESSION_IS_IN_BOUND_LIST_CONDITION, ~_SESSION_HAS_NO_MESSAGES_CONDITION)
     .values(
         first_at=select(func.min(_m.at)).where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery(),
         last_at=select(func.max(_m.at)).where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery(),

@@ -52,7 +52,7 @@ _m = memories_table.c
 class KeywordAndTagSearchRepository(DatabaseRepository):
     """`KeywordSearchLedger` and `TagsFromMessageSearchLedger`."""
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+    async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(
             self._search_one_source(scope, query, source) for source in _sources_that_can_have_hits(query)
         )

@@ -92,9 +92,9 @@ class ForgettingContract:
         await stored(ledger, one)
         await change(ledger, one, text="Ann lives in Oslo", themes=("norway",))
         for old in ("rome", "italy"):
-            assert await ledger.search.search(ADA, keyword_query(old)) == []
+            assert await ledger.search.newest_matching_texts(ADA, keyword_query(old)) == []
         for new in ("oslo", "norway"):
-            assert ids(await ledger.search.search(ADA, keyword_query(new))) == [one.id]
+            assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query(new))) == [one.id]
         assert await ledger.memories.ids_with_content_hash(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
@@ -171,7 +171,7 @@ class ForgettingContract:
         assert await ledger.memories.memories_with_ids(ADA, [one.id]) == []
         assert await ledger.recall.revision_history(ADA, [one.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k", "r"]) == {}
-        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.cached_vectors_by_hash(model, [one.content_hash]) == {}
         assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
@@ -210,9 +210,14 @@ class ForgettingContract:
         await apply_changes(
             ledger, PatrolChanges(new_memories=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),))
         )
-        assert ids(await ledger.search.search(ADA, keyword_query("key", sources=("notes",)))) == [taken.id, unread.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("key", sources=("notes",)))) == [
+            taken.id,
+            unread.id,
+        ]
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        assert ids(await ledger.search.search(ADA, keyword_query("key", sources=("notes",)))) == [unread.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("key", sources=("notes",)))) == [
+            unread.id
+        ]
 
     async def test_a_cluster_is_the_mean_of_those_that_stay(self, ledger: AnyLedger) -> None:
         """spec P3"""
@@ -303,7 +308,7 @@ class ForgettingContract:
         )
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
-        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.cached_vectors_by_hash(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.memories_not_embedded_by_model(MODEL, limit=9) == [now]
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [

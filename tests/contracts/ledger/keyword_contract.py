@@ -69,13 +69,13 @@ class KeywordContract:
     ) -> None:
         one = memory(written)
         await ledger.memories.commit_store_batch(ADA, batch(one, memory("something else")))
-        assert ids(await ledger.search.search(ADA, keyword_query(searched))) == [one.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query(searched))) == [one.id]
 
     @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
     async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:
         one = memory(f"with {sign} in it")
         await ledger.memories.commit_store_batch(ADA, batch(one, memory("without in it")))
-        assert ids(await ledger.search.search(ADA, keyword_query(sign))) == [one.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query(sign))) == [one.id]
 
     async def test_every_text_of_a_memory_is_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
         """spec P11; issue 12.6: actors, setting, dialogue and lessons were not."""
@@ -91,9 +91,11 @@ class KeywordContract:
         found += [memory(feeling="like a quince"), memory(lesson="Buy quinces"), memory(themes=("fruit", "Quince"))]
         in_part = memory(themes=("quince jam",))
         await ledger.memories.commit_store_batch(ADA, batch(*found, in_part))
-        assert set(ids(await ledger.search.search(ADA, keyword_query("quince")))) == {one.id for one in found}
-        assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [found[1].id]
-        assert ids(await ledger.search.search(ADA, keyword_query("quince jam"))) == [in_part.id]
+        assert set(ids(await ledger.search.newest_matching_texts(ADA, keyword_query("quince")))) == {
+            one.id for one in found
+        }
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("day7"))) == [found[1].id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("quince jam"))) == [in_part.id]
 
     async def test_recent_texts_are_those_of_the_being_and_folded(self, ledger: StoringLedger) -> None:
         old = memory("Old", happened_at=MOMENT - timedelta(days=9))
@@ -106,16 +108,18 @@ class KeywordContract:
     async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
         await ledger.memories.commit_store_batch(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
         for term in ("left\x1fright", "leftright", "left right", "a\x1f\x1fb", "\x1f", "ab"):
-            assert await ledger.search.search(ADA, keyword_query(term)) == []
+            assert await ledger.search.newest_matching_texts(ADA, keyword_query(term)) == []
 
     async def test_or_takes_any_term_and_and_takes_all_in_any_field(self, ledger: StoringLedger) -> None:
         both = memory("tea", feeling="warm")
         one = memory("tea", feeling="cold")
         none = memory("milk")
         await ledger.memories.commit_store_batch(ADA, batch(both, one, none))
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm"))) == [one.id, both.id]
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm", mode="and"))) == [both.id]
-        assert ids(await ledger.search.search(ADA, keyword_query())) == [none.id, one.id, both.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", "warm"))) == [one.id, both.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", "warm", mode="and"))) == [
+            both.id
+        ]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query())) == [none.id, one.id, both.id]
 
     async def test_filters_narrow_by_theme_category_time_and_state(self, ledger: StoringLedger) -> None:
         day = timedelta(days=1)
@@ -127,7 +131,7 @@ class KeywordContract:
         await ledger.memories.commit_store_batch(ADA, batch(plain, themed, dead, packed, let_go))
 
         async def found(**filters: Any) -> list[str]:
-            return ids(await ledger.search.search(ADA, keyword_query("tea", **filters)))
+            return ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", **filters)))
 
         assert await found() == [plain.id, themed.id, dead.id, let_go.id]
         assert await found(include_dead=False) == [plain.id, themed.id]
@@ -161,7 +165,7 @@ class KeywordContract:
 
         async def found(since: datetime, until: datetime) -> set[str]:
             query = keyword_query("tea", since=since, until=until)
-            return {names[MemoryId(id_)] for id_ in ids(await ledger.search.search(ADA, query))}
+            return {names[MemoryId(id_)] for id_ in ids(await ledger.search.newest_matching_texts(ADA, query))}
 
         tenth = datetime(2026, 3, 10, tzinfo=UTC)
         day = timedelta(days=1)
@@ -181,7 +185,7 @@ class KeywordContract:
         aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
         await ledger.memories.commit_store_batch(ADA, batch(one))
         await ledger.context.add_note(ADA, aside)
-        of_note, of_memory = await ledger.search.search(ADA, keyword_query("tea"))
+        of_note, of_memory = await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))
         micros = 1740830400123457
         assert of_memory == SearchHit(
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling, dated=False),
@@ -202,11 +206,18 @@ class KeywordContract:
         for one in (aside, taken_in, waiting):
             await ledger.context.add_note(ADA, one)
         await ledger.memories.commit_store_batch(ADA, batch(mem := memory("tea", themes=("x",))))
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("notes",)))) == [aside.id, waiting.id]
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("memories",)))) == [mem.id]
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", themes=("x",)))) == [mem.id]
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", categories=("episodic",)))) == [mem.id]
-        assert await ledger.search.search(ADA, keyword_query("tea", sources=())) == []
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", sources=("notes",)))) == [
+            aside.id,
+            waiting.id,
+        ]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", sources=("memories",)))) == [
+            mem.id
+        ]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", themes=("x",)))) == [mem.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", categories=("episodic",)))) == [
+            mem.id
+        ]
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("tea", sources=())) == []
 
     @given(
         written=st.lists(
@@ -234,7 +245,7 @@ class KeywordContract:
                 expected.append((-hours, one.id))
         query = keyword_query(*terms, mode="and" if every else "or", limit=limit)
         seen: list[str] = []
-        while page := await ledger.search.search(scope, query):
+        while page := await ledger.search.newest_matching_texts(scope, query):
             assert len(page) <= limit
             seen += ids(page)
             query = replace(query, after=page[-1].position)
@@ -253,13 +264,13 @@ class KeywordContract:
         start = data.draw(st.integers(0, len(seen)))
         # A combining mark cut off from its letter is another text under NFKC, so parts begin and end at letters.
         part = seen[start : data.draw(st.integers(start, len(seen)))] if seen.isascii() else seen
-        assert ids(await ledger.search.search(scope, keyword_query(part))) == [one.id]
+        assert ids(await ledger.search.newest_matching_texts(scope, keyword_query(part))) == [one.id]
 
     async def test_a_position_beyond_every_moment_begins_or_ends_the_search(self, ledger: StoringLedger) -> None:
         one = memory("tea")
         await ledger.memories.commit_store_batch(ADA, batch(one))
-        assert ids(await ledger.search.search(ADA, keyword_query("tea", after=(10**30, "")))) == [one.id]
-        assert await ledger.search.search(ADA, keyword_query("tea", after=(-(10**30), ""))) == []
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", after=(10**30, "")))) == [one.id]
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("tea", after=(-(10**30), ""))) == []
 
     # --- clusters
 

@@ -141,7 +141,7 @@ class LedgerContract:
         assert await stored_memory(ledger, one) == replace(
             one, access_count=1, last_accessed=later.at, importance=0.8, pinned=True, themes=("Food", "Tea")
         )
-        assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))) == [one.id]
 
     async def test_storing_again_never_lowers_or_unpins(self, ledger: StoringLedger) -> None:
         one = memory(importance=0.9, pinned=True)
@@ -260,7 +260,7 @@ class LedgerContract:
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories.memories_with_ids(ADA, [theirs.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k"]) == {}
-        assert await ledger.search.search(ADA, keyword_query("secret")) == []
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("secret")) == []
         assert await ledger.recall.memories_of_cluster(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.clusters_with_memory_counts(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []

@@ -345,7 +345,7 @@ class PatrolContract:
         await merged(ledger, SECOND, last, middle, "middle", TOLD)
         erased = await ledger.erasure.forget(ADA, [first.id], at=LATER)
         assert set(erased.related_ids) == {middle.id, last.id}
-        assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("xylophone")) == []
         assert (await stored_memory(ledger, last)).scene.when == (DatedAction("2025-02-01", "middle"),)
 
     async def test_a_survivor_of_long_ago_does_not_retell_one_that_came_back(self, ledger: AnyLedger) -> None:
@@ -391,7 +391,7 @@ class PatrolContract:
         await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         assert await ledger.memories.memories_with_ids(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
-        assert ids(await ledger.search.search(ADA, keyword_query("auction"))) == [survivor.id]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("auction"))) == [survivor.id]
 
     async def test_the_vectors_of_all_its_earlier_texts_are_gone(self, ledger: AnyLedger) -> None:
         """Those of a survivor before its timeline grew are kept, for an undo."""

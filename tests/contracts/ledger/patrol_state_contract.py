@@ -240,7 +240,7 @@ class PatrolStateContract:
             store = asyncio.create_task(ledger.memories.commit_store_batch(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories.memories_with_ids(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
-            assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
+            assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))) == [one.id]
             assert not store.done()
         await store
         assert (await stored_memory(ledger, one)).status == "dead"

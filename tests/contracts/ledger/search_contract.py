@@ -88,27 +88,29 @@ class SearchContract:
         entry = await write(ledger, "Tea all day.")
         await ledger.context.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
         await keep(ledger, "milk")
-        hits = await ledger.search.search(ADA, keyword_query("tea"))
+        hits = await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))
         # A day stands at its beginning.
         assert [(hit.source, hit.id) for hit in hits] == [
             ("chat", said), ("notes", noted.id), ("memories", kept.id), ("diary", entry.date),
         ]  # fmt: skip
         for source in SOURCES:
-            assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=(source,)))) == [
+            assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", sources=(source,)))) == [
                 hit.id for hit in hits if hit.source == source
             ]
 
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)
-        [hit] = await ledger.search.search(ADA, keyword_query("STRASSENTEE"))
+        [hit] = await ledger.search.newest_matching_texts(ADA, keyword_query("STRASSENTEE"))
         assert hit == SearchHit(
             source="chat", id=said, timestamp=MOMENT, text="Gern, Straßentee!", stored_at=MOMENT + DAY,
             provenance=Provenance(tool="chat", client="desk", session_id="s"), actors=("Zoé",),
             position=(1740830400123457, said),
         )  # fmt: skip
-        assert ids(await ledger.search.search(ADA, keyword_query("zoé"))) == [said]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("zoé"))) == [said]
         await say(ledger, "nobody's tea", role="assistant")
-        assert [hit.actors for hit in await ledger.search.search(ADA, keyword_query("nobody"))] == [("assistant",)]
+        assert [hit.actors for hit in await ledger.search.newest_matching_texts(ADA, keyword_query("nobody"))] == [
+            ("assistant",)
+        ]
 
     async def test_a_day_that_is_found_has_the_themes_of_its_memories_the_commonest_first(
         self, ledger: AnyLedger
@@ -117,7 +119,7 @@ class SearchContract:
         two = await keep(ledger, "x", themes=("Food",))
         of_bob = await keep(ledger, "x", scope=BOB, themes=("Secret",))
         entry = await write(ledger, "Ate a Madeleine", one, two, of_bob)
-        [hit] = await ledger.search.search(ADA, keyword_query("madeleine"))
+        [hit] = await ledger.search.newest_matching_texts(ADA, keyword_query("madeleine"))
         start = datetime(2025, 3, 1, tzinfo=UTC)
         assert hit == SearchHit(
             source="diary", id="2025-03-01", when="2025-03-01", timestamp=start, text="Ate a Madeleine",
@@ -149,7 +151,7 @@ class SearchContract:
         await write(ledger, "tea", kept)
         await say(ledger, "tea")
         await ledger.context.add_note(ADA, note("tea"))
-        hits = await ledger.search.search(ADA, keyword_query("tea", **filters))
+        hits = await ledger.search.newest_matching_texts(ADA, keyword_query("tea", **filters))
         assert {hit.source for hit in hits} == set(expected.split())
         matched = await ledger.search.tag_matches_of_each_source(ADA, tagged("tea", **filters))
         assert {one.source for one in matched if one.newest} == set(expected.split())
@@ -158,9 +160,9 @@ class SearchContract:
         both, one = await say(ledger, "tea and milk"), await say(ledger, "tea")
         await write(ledger, "Milk in tea")
         await write(ledger, "Milk", date="2025-03-02")
-        hits = await ledger.search.search(ADA, keyword_query("tea", "milk", mode="and"))
+        hits = await ledger.search.newest_matching_texts(ADA, keyword_query("tea", "milk", mode="and"))
         assert set(ids(hits)) == {both, "2025-03-01"}
-        assert one in ids(await ledger.search.search(ADA, keyword_query("tea", "milk")))
+        assert one in ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea", "milk")))
 
     async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
         start = datetime(2023, 1, 1, tzinfo=UTC)
@@ -169,7 +171,7 @@ class SearchContract:
                 date, text = (start + day * DAY).date().isoformat(), "milk" if day else "tea"
                 entry = DiaryEntry(date=date, text=text, sources=(), written_at=MOMENT)
                 await patrol.apply_changes(PatrolChanges(diary=entry), run=RUN, step="diary")
-        assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == ["2023-01-01"]
+        assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))) == ["2023-01-01"]
 
     @given(
         written=st.lists(
@@ -199,7 +201,7 @@ class SearchContract:
         )
         query = keyword_query(*terms, mode="and" if every else "or", limit=limit)
         seen: list[str] = []
-        while page := await ledger.search.search(scope, query):
+        while page := await ledger.search.newest_matching_texts(scope, query):
             assert len(page) == min(limit, len(expected) - len(seen))
             seen += ids(page)
             query = replace(query, after=page[-1].position)
@@ -213,7 +215,7 @@ class SearchContract:
     async def test_no_terms_and_no_position_make_a_search_fail(
         self, ledger: AnyLedger, terms: list[str], after: tuple[int, str] | None
     ) -> None:
-        assert len(await ledger.search.search(ADA, keyword_query(*terms, after=after))) <= 10
+        assert len(await ledger.search.newest_matching_texts(ADA, keyword_query(*terms, after=after))) <= 10
 
     # --- by tags
 
@@ -284,7 +286,7 @@ class SearchContract:
         kept, said = await keep(ledger), await say(ledger, "tea")
         entry = await write(ledger, "tea", kept)
         await ledger.context.add_note(ADA, noted := note("tea"))
-        hits = await ledger.search.search(ADA, keyword_query("tea"))
+        hits = await ledger.search.newest_matching_texts(ADA, keyword_query("tea"))
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
             ("memories", said), ("notes", "unknown"), ("diary", "yesterday"),
@@ -314,11 +316,11 @@ class SearchContract:
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
         ]  # fmt: skip
         assert (
-            len(await ledger.search.search(BOB, keyword_query("tea")))
+            len(await ledger.search.newest_matching_texts(BOB, keyword_query("tea")))
             == len(await ledger.search.hits_with_ids(BOB, wanted))
             == 4
         )
-        assert await ledger.search.search(ADA, keyword_query("tea")) == []
+        assert await ledger.search.newest_matching_texts(ADA, keyword_query("tea")) == []
         assert masks(await ledger.search.tag_matches_of_each_source(ADA, tagged("tea", related=("secret",)))) == {}
         assert await ledger.search.hits_with_ids(ADA, wanted) == []
         assert await ledger.search.themes_of_each_recent_memory_with_tag(ADA, tags("tea"), recent=9) == []

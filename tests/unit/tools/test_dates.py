@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction
-from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, parse_timeline
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, validated_timeline_argument
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-02-30", "24.12.2026", "next spring", "Day7"])
@@ -31,9 +31,9 @@ def test_a_time_window_that_holds_nothing_is_refused() -> None:
 
 def test_a_timeline_holds_dates_alone() -> None:
     good = SimpleNamespace(date="2026-03 ", action="signed")
-    assert parse_timeline("when", ["2026", good]) == ("2026", DatedAction("2026-03", "signed"))
-    assert parse_timeline("when", "2026-03-01T18:30+01:00") == ("2026-03-01T18:30+01:00",)
+    assert validated_timeline_argument("when", ["2026", good]) == ("2026", DatedAction("2026-03", "signed"))
+    assert validated_timeline_argument("when", "2026-03-01T18:30+01:00") == ("2026-03-01T18:30+01:00",)
     with pytest.raises(InvalidInput, match=r"when\.1\.date: 'Day7'"):
-        parse_timeline("when", ["2026-01-02", SimpleNamespace(date="Day7", action="moved")])
+        validated_timeline_argument("when", ["2026-01-02", SimpleNamespace(date="Day7", action="moved")])
     with pytest.raises(InvalidInput, match=r"when\.0: 'soon'"):
-        parse_timeline("when", ["soon"])
+        validated_timeline_argument("when", ["soon"])

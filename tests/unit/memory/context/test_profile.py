@@ -278,7 +278,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     entries = await home.ledger.audit.audit_entries(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
-        ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),
+        ("soul/voice",), ann, (written.entry.audit_id, written.entry.memory_id), ann, (written.entry.audit_id,),
     ]  # fmt: skip
     assert all(one.being_id == "ada" and one.tool == "profile" for one in entries)
     assert "Ann" not in str(entries)

@@ -108,7 +108,7 @@ class Repeating:
     def __init__(self, hits: Sequence[SearchHit]) -> None:
         self._hits = sort_hits_newest_first(hits)
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+    async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         after = query.after
         left = [hit for hit in self._hits if after is None or (-hit.position[0], hit.id) > (-after[0], after[1])]
         return left[: query.limit]
@@ -120,8 +120,8 @@ class Repeating:
 class Matching(Repeating):
     """`KeywordSearchLedger` whose hits contain all terms."""
 
-    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        hits = await super().search(scope, replace(query, limit=99))
+    async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+        hits = await super().newest_matching_texts(scope, replace(query, limit=99))
         return [hit for hit in hits if all(term in hit.text for term in query.terms)][: query.limit]
 
 

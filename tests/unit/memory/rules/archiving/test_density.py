@@ -36,7 +36,7 @@ DENSE = (
     "const total = items.reduce((sum, item) => sum + item.price, 0);",
     "curl -s https://api.example.org/v2/users/42 | jq .email",
     "- cpu: 8 x 3.2 GHz\n- ram: 64 GB DDR5-5600\n- nvme0n1: 2 TB\n- eth0: 192.168.1.20",
-    "parse_timeline() raises InvalidInput for ISO_WEEK; use date_of_entry(item).isoformat() instead",
+    "validated_timeline_argument() raises InvalidInput for ISO_WEEK; use date_of_entry(item).isoformat() instead",
 )
 
 
