@@ -34,7 +34,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, Emotion, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 
 RESULTS = Path(__file__).parent / "results"
 BEING = Scope(BeingId("emotions"), "benchmark")
@@ -158,7 +158,7 @@ def neutral(memories: Sequence[Experience], rng: random.Random) -> list[Labelled
 
 
 async def measure(
-    memory: OpenedMemory, labelled: Sequence[LabelledQuery], ids: Sequence[str], *, with_emotion: bool
+    memory: OpenedMemoryStore, labelled: Sequence[LabelledQuery], ids: Sequence[str], *, with_emotion: bool
 ) -> list[float]:
     """nDCG@10 of each query."""
     values = []

@@ -29,7 +29,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 RESULTS = Path(__file__).parent / "results"
 WAIT_MILLISECONDS = 120_000
@@ -108,7 +108,7 @@ async def measure(folder: Path, memories: int) -> dict[str, float]:
         async_playwright() as playwright,
     ):
 
-        async def opened() -> OpenedMemory:
+        async def opened() -> OpenedMemoryStore:
             return memory
 
         async with serve_web_ui(settings, opened, models, PatrolEventBroadcast()) as link:

@@ -43,7 +43,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.reading import MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
 
 HERE = Path(__file__).parent
@@ -151,7 +151,7 @@ class Rankings:
     without: dict[str, Sequence[MemoryId]]
 
 
-async def load(memory: OpenedMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
+async def load(memory: OpenedMemoryStore, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
     """Store the unit's documents and return their memories by document id. A second run finds them by their keys."""
     scope = scope_of(name, unit)
     memories: dict[str, MemoryId] = {}
@@ -166,7 +166,7 @@ def scope_of(name: str, unit: data_sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
-async def ask(memory: OpenedMemory, open_gate: RecallMemories, scope: Scope, text: str) -> Rankings:
+async def ask(memory: OpenedMemoryStore, open_gate: RecallMemories, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
     words_only = CandidateQuery(words=text, statuses=LIVING_STATUSES, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
@@ -196,7 +196,7 @@ def chatter(set_name: str) -> Callable[[str], str]:
 
 
 async def measure(
-    memory: OpenedMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress, *, chatty: bool, answers: bool
+    memory: OpenedMemoryStore, name: str, units: Sequence[data_sets.Unit], bar: Progress, *, chatty: bool, answers: bool
 ) -> SetResult:
     as_asked = chatter(name) if chatty else str
     result = SetResult()
@@ -242,7 +242,7 @@ async def measure(
     return result
 
 
-def summarise(results: dict[str, SetResult], memory: OpenedMemory, seconds: float) -> dict[str, Any]:
+def summarise(results: dict[str, SetResult], memory: OpenedMemoryStore, seconds: float) -> dict[str, Any]:
     return {
         "configuration": {
             "embedding_model": memory.embedder.model_name,

@@ -34,7 +34,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.recall.search import split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 RESULTS = Path(__file__).parent / "results"
 TICK_SECONDS = 0.001
@@ -106,7 +106,7 @@ async def measure(folder: Path, size: int, calls: int) -> dict[str, Any]:
     return figures
 
 
-async def measure_search(memory: OpenedMemory) -> dict[str, Any]:
+async def measure_search(memory: OpenedMemoryStore) -> dict[str, Any]:
     search = memory.use_cases.search
     rare = [
         KeywordQuery(terms=split_search_terms(f"paid {number} euros"), mode="and") for number in range(3, 3 + ROUNDS)
@@ -122,7 +122,7 @@ async def measure_search(memory: OpenedMemory) -> dict[str, Any]:
     }
 
 
-async def measure_forgetting(memory: OpenedMemory, data_dir: Path) -> tuple[dict[str, float], dict[str, float]]:
+async def measure_forgetting(memory: OpenedMemoryStore, data_dir: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Figures of one `forget` until its answer, and of the time until no byte of the files has the words."""
     word = "quicksilverfish"
     scene = next(scenes(1, seed=7))
@@ -154,7 +154,7 @@ def disk_bytes_a_memory(data_dir: Path, text_bytes: float, size: int) -> dict[st
     return {"all": round(sum(files.values()) / size - text_bytes), "index": round(of_index / size)}
 
 
-async def mean_text_bytes(memory: OpenedMemory) -> float:
+async def mean_text_bytes(memory: OpenedMemoryStore) -> float:
     page = await memory.ledger.index_source.memories_after_id(after=None, limit=1_000)
     return sum(len(one.scene.action.encode()) for one in page) / len(page)
 

@@ -77,7 +77,7 @@ VersionChainPosition = Literal["only", "earlier", "last"]
 
 
 @dataclass(frozen=True, slots=True)
-class RankingFeatures:
+class MemoryRankingFeatures:
     """Values of a candidate that ranking reads beside its scores; constant for a memory's text."""
 
     session_id: str
@@ -118,7 +118,7 @@ class CandidatePool:
     """
 
     ids: tuple[MemoryId, ...]
-    features: tuple[RankingFeatures, ...]
+    features: tuple[MemoryRankingFeatures, ...]
     cosine: NDArray[np.float32]
     weights: NDArray[np.float32]
     idf: NDArray[np.float32]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, get_args
 
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period, possible_utc_span
 
@@ -292,11 +291,8 @@ class Note:
     @property
     def shown_text(self) -> str:
         """Its content; of one that could not be read why, and the beginning."""
-        return (
-            self.content
-            if self.state != "parse_failed"
-            else f"{self.reason}: {self.content[:MAX_UNREADABLE_NOTE_CHARS_SHOWN]}"
-        )
+        is_read = self.state != "parse_failed"
+        return self.content if is_read else f"{self.reason}: {self.content[:MAX_UNREADABLE_NOTE_CHARS_SHOWN]}"
 
 
 MAX_UNREADABLE_NOTE_CHARS_SHOWN = 300
@@ -351,16 +347,6 @@ def texts_omitted_from_scene_line(scene: Scene) -> tuple[str, ...]:
     return (*scene.actors, *scene.dialogue[1:], *scene.sensory, *dated)
 
 
-def keyword_searchable_texts_of_memory(memory: Memory) -> tuple[str, ...]:
-    """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
-    scene = memory.scene
-    timeline = timeline_as_search_text((*scene.when, *memory.retold))
-    return (
-        scene.action, memory.feeling, timeline, scene.setting, *scene.actors, *scene.dialogue, *scene.sensory,
-        memory.lesson,
-    )  # fmt: skip
-
-
 def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 
@@ -390,15 +376,3 @@ def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
     spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
     return min(first for first, _ in spans), max(last for _, last in spans)
-
-
-def timeline_as_json_list(when: Sequence[TextOrDatedAction]) -> list[Any]:
-    return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
-
-
-_encode_json = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def timeline_as_search_text(when: Sequence[TextOrDatedAction]) -> str:
-    """The `when` array as JSON text, which keyword search looks into (spec P11)."""
-    return _encode_json(timeline_as_json_list(when))

@@ -50,7 +50,7 @@ from madeleine.patrol.steps.retain import archive_expired_memories
 logger = logging.getLogger(__name__)
 
 
-PatrolEventKind = Literal["begins", "progress", "ends", "fails"]
+PatrolRunStage = Literal["begins", "progress", "ends", "fails"]
 
 
 class _DryRunRollback(Exception):
@@ -63,7 +63,7 @@ class PatrolEvent:
 
     being_id: BeingId
     run_id: RunId
-    event: PatrolEventKind
+    event: PatrolRunStage
     progress: PatrolProgress | None = None
     report: PatrolReport | None = None
 
@@ -242,7 +242,7 @@ class RunPatrols:
         except MadeleineError:
             logger.exception("the journal of old patrol runs was not pruned; the next patrol tries again")
 
-    def _emit(self, scope: Scope, run_id: RunId, event: PatrolEventKind, **fields: Any) -> None:
+    def _emit(self, scope: Scope, run_id: RunId, event: PatrolRunStage, **fields: Any) -> None:
         if self.on_event:
             self.on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event=event, **fields))
 

@@ -181,7 +181,7 @@ async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArgu
         outcome = await call.use_cases.organisation.erase(call.scope, id_)
         return {"id": arguments.id, "status": "erased"} | without_empty_fields(copies=list(outcome.copies))
     if arguments.undo:
-        done = await call.use_cases.organisation.undo(call.scope, id_)
+        done = await call.use_cases.organisation.undo_last_truth_change(call.scope, id_)
     else:
         done = await call.use_cases.organisation.retract(call.scope, id_, arguments.reason)
     about, *others = done.changed

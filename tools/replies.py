@@ -25,7 +25,6 @@ from madeleine.memory.model import (
     Provenance,
     memory_date,
     short_id_of_non_memory,
-    timeline_as_json_list,
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import (
@@ -38,6 +37,7 @@ from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory, truncate_with_ellipsis
 from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
+from madeleine.memory.searched_texts import timeline_as_json_list
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 from madeleine.tools.tool import ToolCallContext
 

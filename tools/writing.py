@@ -201,10 +201,8 @@ async def _store_together_or_singly(
 
 async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
-    advice_due = (
-        NON_INFERABLE_MEMORIES_THEME_NAME in call.use_cases.recall.config.themes
-        and not is_tagged_non_inferable(memory.themes)
-    )
+    themes = call.use_cases.recall.config.themes
+    advice_due = NON_INFERABLE_MEMORIES_THEME_NAME in themes and not is_tagged_non_inferable(memory.themes)
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     possible = stored.may_have_changed
     resembled = possible[0] if possible else None if is_named else stored.resembled

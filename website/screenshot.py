@@ -18,7 +18,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from website.pictures import FOLDER
 
 PICTURE = FOLDER / "page.png"
@@ -39,7 +39,7 @@ async def shoot(target: Path) -> None:
             async_playwright() as playwright,
         ):
 
-            async def opened() -> OpenedMemory:
+            async def opened() -> OpenedMemoryStore:
                 return memory
 
             async with serve_web_ui(settings, opened, models, PatrolEventBroadcast()) as link:

@@ -27,7 +27,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, PatrolStepName
 from madeleine.patrol.run import RunPatrols
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 SCOPE = Scope(BeingId("year"), "benchmark")
 UNCOUNTED = replace(SCOPE, count_activations=False)
@@ -56,7 +56,7 @@ VARIANTS = (FULL, NO_DECAY, Variant("no revival", frozenset({"revive"})), Varian
 class Simulation:
     """The use cases over one store, with a simulated clock, and the memory of each fact version."""
 
-    def __init__(self, memory: OpenedMemory, variant: Variant) -> None:
+    def __init__(self, memory: OpenedMemoryStore, variant: Variant) -> None:
         self.memory = memory
         self.variant = variant
         self.clock = datetime.min

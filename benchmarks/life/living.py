@@ -26,7 +26,7 @@ from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.run import RunPatrols
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 SCOPE = Scope(BeingId("life"), "benchmark")
 UNCOUNTED = replace(SCOPE, count_activations=False)
@@ -77,7 +77,7 @@ class LifeRecord:
 class LivedStore:
     """`memories_of`: the memories that each turn became, by the turn's id."""
 
-    def __init__(self, memory: OpenedMemory) -> None:
+    def __init__(self, memory: OpenedMemoryStore) -> None:
         self.memory = memory
         self.clock = datetime.min
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder

@@ -40,7 +40,7 @@ from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import LEDGER_FILE
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
@@ -194,7 +194,7 @@ def new_memories(clustered: int, *, night: int) -> list[Memory]:
 @asynccontextmanager
 async def open_store(
     data_dir: Path, count: int, *, idle_nights: int = 1, real: DenseEmbedder | None = None, background: bool = False
-) -> AsyncIterator[OpenedMemory]:
+) -> AsyncIterator[OpenedMemoryStore]:
     await fill(data_dir, count, idle_nights=idle_nights)
     settings = Settings(data_dir=data_dir, being=SCOPE.being_id)
     async with open_memory_store(settings, embedder=MadeUpEmbedder(real), background=background) as memory:

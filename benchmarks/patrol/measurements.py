@@ -17,7 +17,7 @@ from benchmarks.patrol.timing import TimedPatrol, medians, timed_patrol, timed_r
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 
 async def growth(folder: Path, sizes: Sequence[int], nights: int) -> dict[str, Any]:
@@ -56,7 +56,7 @@ async def idle(folder: Path, size: int, nights: int) -> dict[str, Any]:
         }
 
 
-async def timed_recalls(memory: OpenedMemory, queries: Sequence[str], stop: Callable[[], bool]) -> list[float]:
+async def timed_recalls(memory: OpenedMemoryStore, queries: Sequence[str], stop: Callable[[], bool]) -> list[float]:
     """Milliseconds of each recall, one after the other, until `stop()` is true."""
     milliseconds: list[float] = []
     for text in queries:

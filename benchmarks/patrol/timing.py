@@ -15,7 +15,7 @@ from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PatrolProgress
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.wiring.data_directory import LEDGER_FILE
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 
 @dataclass
@@ -32,7 +32,7 @@ class TimedPatrol:
         return sum(self.parts.values())
 
 
-async def timed_patrol(memory: OpenedMemory, data_dir: Path, *, offer_pending: bool = True) -> TimedPatrol:
+async def timed_patrol(memory: OpenedMemoryStore, data_dir: Path, *, offer_pending: bool = True) -> TimedPatrol:
     timed = TimedPatrol()
     last = time.perf_counter()
 
@@ -68,7 +68,7 @@ async def timed_patrol(memory: OpenedMemory, data_dir: Path, *, offer_pending: b
     return timed
 
 
-async def timed_reads(memory: OpenedMemory) -> dict[str, float]:
+async def timed_reads(memory: OpenedMemoryStore) -> dict[str, float]:
     """Milliseconds of the reads that scan a whole being, medians of 5."""
     view = memory.ledger.patrols.memory_reader_for_patrol(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {

@@ -28,7 +28,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 
 STORES = Path(__file__).parent
 RESULTS = STORES.parent / "results"
@@ -92,7 +92,7 @@ def percent(outcomes: Iterable[bool]) -> float | None:
     return round(100 * sum(counted) / len(counted), 1) if counted else None
 
 
-async def ask_store(memory: OpenedMemory, store: dict[str, Any], *, supersede: bool) -> list[Answered]:
+async def ask_store(memory: OpenedMemoryStore, store: dict[str, Any], *, supersede: bool) -> list[Answered]:
     scope = Scope(BeingId(store["name"]), "benchmark")
     ids: dict[str, MemoryId] = {}
     for told in store["memories"]:

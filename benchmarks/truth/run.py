@@ -14,7 +14,7 @@ from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WITHIN = 10
@@ -26,7 +26,7 @@ BATCH_SIZE = 50
 class TruthStore:
     """The memories of one being, and the use cases on a clock of its own. `stored`: the answer for each text told."""
 
-    memory: OpenedMemory
+    memory: OpenedMemoryStore
     role: str
     clock: datetime = FIRST_DAY
     stored: dict[str, StoredSceneResult] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.truth import material
 from benchmarks.truth.material import DAYS, Told
 from benchmarks.truth.run import TruthStore
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 BENCHMARKS = Path(__file__).parents[1]
 PAIR_KINDS = ("number", "name", "date", "negation", "opposite", "value", "preference_turned")
@@ -136,7 +136,7 @@ def hand_written_stores() -> Iterator[SizedStore]:
         yield SizedStore(store["name"], 0, _LANGUAGES[store["language"]], facts)
 
 
-async def measure_store(memory: OpenedMemory, store: SizedStore) -> dict[Row, Counter[str]]:
+async def measure_store(memory: OpenedMemoryStore, store: SizedStore) -> dict[Row, Counter[str]]:
     """Counts of changes, proposals and ordinary memories, by size, language and kind of change."""
     being = TruthStore(memory, store.name)
     await being.tell(store.told, {})
@@ -155,7 +155,7 @@ async def measure_store(memory: OpenedMemory, store: SizedStore) -> dict[Row, Co
     return counts
 
 
-async def measure_sizes(memory: OpenedMemory, sizes: Sequence[int]) -> dict[Row, Counter[str]]:
+async def measure_sizes(memory: OpenedMemoryStore, sizes: Sequence[int]) -> dict[Row, Counter[str]]:
     stores = itertools.chain(hand_written_stores(), *(sized_stores(size) for size in sizes))
     totals: dict[Row, Counter[str]] = defaultdict(Counter)
     for store in stores:

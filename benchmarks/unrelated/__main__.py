@@ -25,7 +25,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 
 HERE = Path(__file__).parent
 LANGUAGES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("*.toml"))}
@@ -54,7 +54,7 @@ def lines_of(language: str, kind: str) -> list[str]:
     return str({**LANGUAGES, **NATURAL}[language].get(kind, "")).strip().splitlines()
 
 
-async def store_language(memory: OpenedMemory, scope: Scope, language: str) -> dict[str, list[Question]]:
+async def store_language(memory: OpenedMemoryStore, scope: Scope, language: str) -> dict[str, list[Question]]:
     scenes = [NewScene(scene=Scene(action=line)) for line in lines_of(language, "memories")]
     ids = [stored.memory.id for stored in await memory.use_cases.store(scope, scenes)]
 
@@ -65,7 +65,7 @@ async def store_language(memory: OpenedMemory, scope: Scope, language: str) -> d
     return {kind: [question(line) for line in lines_of(language, kind)] for kind in KINDS}
 
 
-async def ask(memory: OpenedMemory, scope: Scope, text: str) -> Answer:
+async def ask(memory: OpenedMemoryStore, scope: Scope, text: str) -> Answer:
     result = await memory.use_cases.recall(scope, RecallQuery(text=text))
     near = tuple(found.id for found in result.near)
     best = max((score for _, score in result.memories), default=0.0)
@@ -94,7 +94,7 @@ def row_of(answers: Mapping[str, Sequence[tuple[Question, Answer]]]) -> list[str
 
 
 async def measure_store(
-    memory: OpenedMemory, name: str, languages: Sequence[str], *, show: Sequence[str], console: Console
+    memory: OpenedMemoryStore, name: str, languages: Sequence[str], *, show: Sequence[str], console: Console
 ) -> dict[str, list[tuple[Question, Answer]]]:
     scope = Scope(BeingId(name), "benchmark")
     questions: dict[str, list[Question]] = {kind: [] for kind in KINDS}

@@ -97,7 +97,7 @@ class IndexKeeper:
                 # Only what is on disk in the index may lose its mark.
                 for index in self._serving_and_successor_indexes:
                     await index.flush()
-                await self.source.clear_index_marks([mark for mark, _ in marks])
+                await self.source.clear_pending_index_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
 
@@ -221,7 +221,9 @@ class IndexKeeper:
             done = 0
             while page := await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
-                await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
+                await self.source.clear_pending_index_marks_of_memories(
+                    [memory.id for memory in page], up_to=last_index_mark
+                )
                 after = page[-1].id
                 done += len(page)
                 if progress:

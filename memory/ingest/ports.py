@@ -204,9 +204,9 @@ class IndexingLedger(VectorCache, Protocol):
     async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
-    async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
+    async def clear_pending_index_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
     async def last_index_mark(self) -> int: ...

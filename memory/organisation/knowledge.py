@@ -127,7 +127,7 @@ class OrganisationKnowledge:
         await self._require_right_to_change(scope, [id_])
         return await self.truth.retract(caller_scope_in_organisation(scope), id_, reason)
 
-    async def undo(self, scope: Scope, id_: MemoryId) -> TruthChangeOutcome:
+    async def undo_last_truth_change(self, scope: Scope, id_: MemoryId) -> TruthChangeOutcome:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
         [fact] = await self._require_right_to_change(scope, [id_], as_author=False)

@@ -136,7 +136,7 @@ class BrowseLedger(Protocol):
         """Labels and told vector of each active memory in a cluster that has either."""
 
 
-class TagsFromMessageSearchLedger(Protocol):
+class MessageTagSearchLedger(Protocol):
     async def themes_of_each_recent_memory_with_tag(
         self, scope: Scope, tags: Sequence[SearchTagFromMessage], *, recent: int
     ) -> list[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.index import CandidatePool, MemoryRankingFeatures
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
@@ -94,7 +94,7 @@ def closing_text_of_message(text: str) -> str:
     return "".join(sentences[-END_OF_MESSAGE_SENTENCE_COUNT:]).strip()
 
 
-def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeatures]) -> str:
+def query_without_names_and_dates(text: str, candidates: Sequence[MemoryRankingFeatures]) -> str:
     """The end of the message without dates and the names of actors of the candidates; "" if that is the text itself,
     or nothing. A name draws the vector of a question to all that its bearer has done."""
     actors = {word.casefold() for one in candidates for actor in one.actors for word in _WORD.findall(actor)}

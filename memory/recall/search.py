@@ -37,8 +37,8 @@ from madeleine.memory.recall.ports import (
     ClusterWithMemoryCounts,
     KeywordSearchLedger,
     MemoryReactivation,
+    MessageTagSearchLedger,
     ReactivationRecorder,
-    TagsFromMessageSearchLedger,
 )
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
@@ -193,7 +193,7 @@ MAX_TAG_SEARCHED_TEXTS_PER_SOURCE = 50_000
 class SearchByTagsFromMessage:
     """The use case. It counts no reactivation: a context, which is built each turn, is not a recall."""
 
-    ledger: TagsFromMessageSearchLedger
+    ledger: MessageTagSearchLedger
     stem: Stemmer
 
     async def __call__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.index import CandidatePool, MemoryRankingFeatures
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RecallQuery
@@ -39,7 +39,7 @@ async def read_and_find_preferences(
     scope: Scope,
     shown: Collection[MemoryId],
     *,
-    matched: Mapping[MemoryId, RankingFeatures],
+    matched: Mapping[MemoryId, MemoryRankingFeatures],
     true: Mapping[MemoryId, MemoryId | None],
     read: Mapping[MemoryId, Memory],
 ) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:

@@ -151,7 +151,7 @@ class RememberExtractedMemories:
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
             if again := earlier.get(key):
                 results[at] = ExtractedMemoryStoreResult(finding.extracted, "repeated", again.memory_id, again.status)
-            elif quote := _quoted_memory(finding, near):
+            elif quote := _known_memory_repeated_by_assistant(finding, near):
                 results[at] = ExtractedMemoryStoreResult(finding.extracted, "quoted", quote.id)
             else:
                 scenes[at] = self._build_scene_to_store(finding, near, session_id, tool, key)
@@ -238,7 +238,9 @@ def speakers_of_messages(messages: Sequence[ConversationMessage]) -> tuple[str, 
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted_memory(finding: ExtractedMemoryWithMessages, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _known_memory_repeated_by_assistant(
+    finding: ExtractedMemoryWithMessages, similar: Sequence[SimilarMemory]
+) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")

@@ -30,9 +30,9 @@ from madeleine.storage.resources import limit_malloc_arenas
 from madeleine.tools.tool import ToolUseCases
 
 if TYPE_CHECKING:
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
-    MemoryOpener = Callable[[Settings], AbstractAsyncContextManager[OpenedMemory]]
+    MemoryOpener = Callable[[Settings], AbstractAsyncContextManager[OpenedMemoryStore]]
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class LazilyOpenedMemory:
         self._settings = settings
         self._open_memory = open_memory
         self._stack = AsyncExitStack()
-        self._opening: asyncio.Task[OpenedMemory] | None = None
+        self._opening: asyncio.Task[OpenedMemoryStore] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.patrol_events = PatrolEventBroadcast()
         self.last_call: datetime | None = None
@@ -78,14 +78,14 @@ class LazilyOpenedMemory:
             await asyncio.wait([self._opening])
         await self._stack.aclose()
 
-    def _current_or_new_opening_task(self) -> asyncio.Task[OpenedMemory]:
+    def _current_or_new_opening_task(self) -> asyncio.Task[OpenedMemoryStore]:
         """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
             self._opening = asyncio.create_task(self._import_opener_and_open_memory(), name="open memory")
             self._opening.add_done_callback(_log_opening_failure)
         return self._opening
 
-    async def _import_opener_and_open_memory(self) -> OpenedMemory:
+    async def _import_opener_and_open_memory(self) -> OpenedMemoryStore:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
             with pause_garbage_collection():
@@ -94,7 +94,7 @@ class LazilyOpenedMemory:
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
-    def memory_if_open(self) -> OpenedMemory | None:
+    def memory_if_open(self) -> OpenedMemoryStore | None:
         """None while it is not open, or could not be opened. The caller uses the model that serves now until it asks
         again."""
         task = self._opening
@@ -126,7 +126,7 @@ class LazilyOpenedMemory:
         """Raises what opening raised."""
         return (await self.open_memory_if_needed()).use_cases
 
-    async def open_memory_if_needed(self) -> OpenedMemory:
+    async def open_memory_if_needed(self) -> OpenedMemoryStore:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         memory = await asyncio.shield(self._current_or_new_opening_task())
@@ -134,7 +134,7 @@ class LazilyOpenedMemory:
         return memory
 
 
-def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
+def _log_opening_failure(task: asyncio.Task[OpenedMemoryStore]) -> None:
     if not task.cancelled() and (error := task.exception()):
         is_expected = isinstance(error, MadeleineError)
         logger.error("opening the memory failed: %s", error, exc_info=None if is_expected else error)

@@ -31,11 +31,11 @@ class _JsonNodeWithPosition:
     start: int
     end: int
     value: Any
-    children: list[_JsonMemberOrItem] = field(default_factory=list)
+    children: list[_PositionedJsonMemberOrItem] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _JsonMemberOrItem:
+class _PositionedJsonMemberOrItem:
     """A member or an item, from its key or itself on. `comma`: its place, or -1."""
 
     start: int
@@ -157,7 +157,7 @@ def _parse_json_value_at(text: str, at: int, depth: int) -> tuple[_JsonNodeWithP
 
 
 def _parse_json_object_or_list_at(text: str, at: int, depth: int, *, closing: str) -> _JsonNodeWithPosition:
-    children: list[_JsonMemberOrItem] = []
+    children: list[_PositionedJsonMemberOrItem] = []
     end = _position_after_whitespace_and_comments(text, at + 1)
     while text[end] != closing:
         if children and children[-1].comma < 0:
@@ -172,7 +172,7 @@ def _parse_json_object_or_list_at(text: str, at: int, depth: int, *, closing: st
                 raise ValueError(f"no colon at character {end}")
             end = _position_after_whitespace_and_comments(text, end + 1)
         node, end = _parse_json_value_at(text, end, depth + 1)
-        child = _JsonMemberOrItem(child_start, node, key)
+        child = _PositionedJsonMemberOrItem(child_start, node, key)
         end = _position_after_whitespace_and_comments(text, end)
         if text[end] == ",":
             child.comma, end = end, _position_after_whitespace_and_comments(text, end + 1)
@@ -185,7 +185,7 @@ def _parse_json_object_or_list_at(text: str, at: int, depth: int, *, closing: st
     return _JsonNodeWithPosition(at, end + 1, value, children)
 
 
-def _json_member_with_key(node: _JsonNodeWithPosition, key: str) -> _JsonMemberOrItem | None:
+def _json_member_with_key(node: _JsonNodeWithPosition, key: str) -> _PositionedJsonMemberOrItem | None:
     return next((child for child in node.children if child.key == key), None)
 
 
@@ -253,7 +253,7 @@ def _insert_json_members_or_items(
     return text[:content_end] + added + rest
 
 
-def _remove_json_member_or_item(text: str, parent: _JsonNodeWithPosition, child: _JsonMemberOrItem) -> str:
+def _remove_json_member_or_item(text: str, parent: _JsonNodeWithPosition, child: _PositionedJsonMemberOrItem) -> str:
     place = parent.children.index(child)
     start, end = len(text[: child.start].rstrip()), child.node.end
     if child.comma >= 0:

@@ -21,9 +21,9 @@ from madeleine.server.mcp.lines import WriteBytes
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
-    OpenMemoryFunction = Callable[[], Awaitable[OpenedMemory]]
+    OpenMemoryFunction = Callable[[], Awaitable[OpenedMemoryStore]]
 
 logger = logging.getLogger(__name__)
 

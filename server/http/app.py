@@ -53,7 +53,7 @@ from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCoun
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.ui.app import WebUiServices, make_token_login_app, web_ui_routes
-from madeleine.server.ui.guard import app_authorized_by_session_token
+from madeleine.server.ui.guard import app_with_bearer_token_from_session
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
@@ -138,8 +138,8 @@ def build_http_app(
         # Never without a token, also where programs need none: any page that a browser shows could ask.
         routes += web_ui_routes(
             page,
-            lambda app: app_authorized_by_session_token(calling(app), page.sessions),
-            lambda app: app_authorized_by_session_token(streaming(app), page.sessions),
+            lambda app: app_with_bearer_token_from_session(calling(app), page.sessions),
+            lambda app: app_with_bearer_token_from_session(streaming(app), page.sessions),
             calling(make_token_login_app(page.sessions)),
         )
     # Pages of other origins cannot read an answer.

@@ -49,7 +49,7 @@ from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
 
-MAX_ATTEMPTS_TO_REPLACE_HOST = 20
+MAX_ATTEMPTS_TO_BECOME_HOST = 20
 """A client that has lost its host starts another, and may be faster."""
 
 
@@ -106,7 +106,7 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
     data_dir = settings.data_dir
     with ExitStack() as stack:
         try:
-            for _ in range(MAX_ATTEMPTS_TO_REPLACE_HOST):
+            for _ in range(MAX_ATTEMPTS_TO_BECOME_HOST):
                 await asyncio.to_thread(_end_other_host, data_dir)
                 if stack.enter_context(try_to_hold_file_lock(data_dir / HOST_LOCK_FILE)):
                     break

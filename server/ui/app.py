@@ -48,7 +48,7 @@ from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 
 if TYPE_CHECKING:
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 WEB_UI_API_PATH = f"{WEB_UI_PATH}api"
 WEB_UI_STATIC_FOLDER = Path(__file__).parent / "static"
@@ -64,7 +64,7 @@ class WebUiServices:
     """What all requests share. `language_model` is for patrols that are run from the page."""
 
     sessions: WebUiSessions
-    opened: Callable[[], Awaitable[OpenedMemory]]
+    opened: Callable[[], Awaitable[OpenedMemoryStore]]
     toolset: Toolset
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
@@ -75,7 +75,7 @@ class WebUiServices:
 
 def build_web_ui_services(
     settings: Settings,
-    opened: Callable[[], Awaitable[OpenedMemory]],
+    opened: Callable[[], Awaitable[OpenedMemoryStore]],
     models: LanguageModelPool,
     patrol_events: PatrolEventBroadcast,
     *,

@@ -102,7 +102,7 @@ def session_required_app(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     return serve
 
 
-def app_authorized_by_session_token(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
+def app_with_bearer_token_from_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     """The token that the session was opened with stands in for the cookie: all that holds for tokens holds here."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -14,7 +14,7 @@ from madeleine.memory.model import Scope
 from madeleine.server.ui.projection import MapLandmarks, Matrix, lay_out_landmarks, sample_landmark_memory_numbers
 
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 MEMORIES_PER_SEMANTIC_MAP_BLOCK = 4_096
 MAX_CACHED_SEMANTIC_MAPS = 8
@@ -27,7 +27,7 @@ class SemanticMapCache:
     _kept: OrderedDict[tuple[str, str], MapLandmarks] = field(default_factory=OrderedDict)
     _laying_out: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def stream_map_blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
+    async def stream_map_blocks(self, memory: OpenedMemoryStore, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         """The number of memories on the map; then blocks of them, as columns: `seq`, `x` and `y` in [-1, 1]."""
         overview, model = memory.ledger.overview, memory.embedder.model_name
         ids = dict(await overview.sequence_numbers_and_ids_of_embedded_memories(scope, model))

@@ -44,7 +44,7 @@ from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import brief_memory_as_json, cluster_as_json, datetime_as_iso
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
     from madeleine.storage.sql.overview import MemoryOutline, PatrolChangedRow
 
 RecordT = TypeVar("RecordT")
@@ -71,7 +71,7 @@ class WebUiDataReader:
     is looked back at. What was true is told by all that is known today, as `as_of` of `recall` does; what was recorded
     (changes, patrols, conversations, diary, costs, the audit) as far as it had been recorded then."""
 
-    memory: OpenedMemory
+    memory: OpenedMemoryStore
     caller: Caller
     memory_maps: SemanticMapCache
     as_of: datetime | None = None

@@ -36,7 +36,7 @@ from madeleine.server.ui.sessions import WebUiSessions
 from madeleine.server.wiring.language_models import LanguageModelPool
 
 if TYPE_CHECKING:
-    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.server.wiring.open_memory import OpenedMemoryStore
 
 WEB_UI_LISTEN_ADDRESS = "127.0.0.1"
 MAX_WEB_UI_CONNECTIONS = 64
@@ -45,7 +45,7 @@ MAX_WEB_UI_CONNECTIONS = 64
 @asynccontextmanager
 async def serve_web_ui(
     settings: Settings,
-    opened: Callable[[], Awaitable[OpenedMemory]],
+    opened: Callable[[], Awaitable[OpenedMemoryStore]],
     models: LanguageModelPool,
     patrol_events: PatrolEventBroadcast,
     *,

@@ -80,7 +80,7 @@ MODELS_FOLDER = "models"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedMemory:
+class OpenedMemoryStore:
     use_cases: ToolUseCases
     ledger: LedgerRepositories
     index: Index
@@ -104,7 +104,7 @@ async def open_memory_store(
     make_embedder: MakeEmbedder | None = None,
     background: bool = True,
     on_patrol_event: Callable[[PatrolEvent], None] | None = None,
-) -> AsyncIterator[OpenedMemory]:
+) -> AsyncIterator[OpenedMemoryStore]:
     """Lock the data directory, open the ledger, repair the index, start the background work. `embedder` serves first,
     by default the model that was chosen last; `make_embedder` makes that of a model's name.
 
@@ -170,7 +170,7 @@ async def open_memory_store(
             on_commit=upkeep.wake_background_tasks,
             write_access=settings.organisation_write_access,
         )
-        yield OpenedMemory(
+        yield OpenedMemoryStore(
             use,
             ledger,
             index,

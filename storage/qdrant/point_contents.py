@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import RankingFeatures
+from madeleine.memory.index import MemoryRankingFeatures
 from madeleine.memory.model import MemoryId, Vector
 from madeleine.storage.qdrant import schema
 
@@ -26,7 +26,7 @@ TermIdAndWeightBitsArray = NDArray[np.uint32]
 @dataclass(frozen=True, slots=True)
 class IndexPointContent:
     id: MemoryId
-    features: RankingFeatures
+    features: MemoryRankingFeatures
     term_weights: TermIdAndWeightBitsArray
     pieces: NDArray[np.int8]
     """(pieces, dim), in whatever length."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import IndexPoint, MemoryWordingTraits, RankingFeatures
+from madeleine.memory.index import IndexPoint, MemoryRankingFeatures, MemoryWordingTraits
 from madeleine.memory.model import (
     LIVING_STATUSES,
     BeingId,
@@ -178,8 +178,8 @@ def _wording_signals(memory: Memory, *, is_turn: bool) -> MemoryWordingTraits:
     return replace(signals, tells_when=signals.tells_when or has_own_day)
 
 
-def ranking_features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
-    return RankingFeatures(
+def ranking_features_from_payload(payload: Mapping[str, Any]) -> MemoryRankingFeatures:
+    return MemoryRankingFeatures(
         session_id=payload[SESSION_FIELD],
         turn=payload[TURN_FIELD],
         actors=tuple(payload[ACTORS_FIELD]),

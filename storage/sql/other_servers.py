@@ -77,14 +77,14 @@ class MultiServerIndexingRepository(IndexingRepository):
                 await self._save_last_completed_index_mark()
                 return pending
 
-    async def clear_index_marks(self, marks: Sequence[int]) -> None:
+    async def clear_pending_index_marks(self, marks: Sequence[int]) -> None:
         self._taken_in.update(marks)
         ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(_DELETE_REPEATED_INDEX_MARKS, [{"ids": json_list_bind_value(ids)}])
         await self.pending_index_marks_with_memory_ids(limit=1)
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {
             "ids": json_list_bind_value(ids),
             "up_to": up_to,

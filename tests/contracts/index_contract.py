@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.index import Index, RankingFeatures
+from madeleine.memory.index import Index, MemoryRankingFeatures
 from madeleine.memory.model import LIVING_STATUSES, BeingId, EmotionVector, MemoryId, Provenance, Scope
 from madeleine.memory.text.terms import normalize_text_for_bm25
 from madeleine.memory.text.written_dates import text_with_iso_dates
@@ -231,10 +231,10 @@ class IndexContract:
         tells_when = {number: features.pop(memory_id(number)).signals.tells_when for number in (3, 4, 5)}
         assert tells_when == {3: True, 4: True, 5: False}
         assert features == {
-            memory_id(1): RankingFeatures(
+            memory_id(1): MemoryRankingFeatures(
                 session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1, emotion=felt
             ),
-            memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
+            memory_id(2): MemoryRankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
 
     async def test_candidates_say_which_are_versions_and_leave_out_what_was_not_known(self, index: Index) -> None:

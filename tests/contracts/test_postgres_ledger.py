@@ -149,7 +149,7 @@ def server_over(url: str, server: str) -> AbstractAsyncContextManager[LedgerRepo
 async def taken_in(ledger: LedgerRepositories) -> list[str]:
     """What its index had still to take in, which it has now."""
     marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=99)
-    await ledger.index_source.clear_index_marks([mark for mark, _ in marks])
+    await ledger.index_source.clear_pending_index_marks([mark for mark, _ in marks])
     return [id_ for _, id_ in marks]
 
 

@@ -127,9 +127,9 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             await ledger.memories.commit_store_batch(ADA, batch(memory()))
-            await ledger.index_source.clear_index_marks([1])
+            await ledger.index_source.clear_pending_index_marks([1])
             with pytest.raises(StorageError):
-                await ledger.index_source.clear_index_marks(["not a number" * 2, object()])  # type: ignore[list-item]
+                await ledger.index_source.clear_pending_index_marks(["not a number" * 2, object()])  # type: ignore[list-item]
             assert await pragma(ledger, "synchronous") == 2
             assert await pragma(ledger, "journal_mode") == "wal"
             assert await pragma(ledger, "foreign_keys") == 1

@@ -373,10 +373,10 @@ class InMemoryIndexSource:
     async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]
 
-    async def clear_index_marks(self, marks: Sequence[int]) -> None:
+    async def clear_pending_index_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 

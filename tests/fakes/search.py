@@ -11,7 +11,6 @@ from madeleine.memory.model import (
     Note,
     Provenance,
     Scope,
-    keyword_searchable_texts_of_memory,
     memory_date,
     scene_to_text,
     texts_omitted_from_scene_line,
@@ -19,6 +18,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.truth import version_start_date_text, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
+from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.store import Store

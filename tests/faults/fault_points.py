@@ -32,7 +32,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.storage.qdrant import edge, edge_engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
 from madeleine.storage.sql.database import engine as database_engine
@@ -115,7 +115,7 @@ def _embedder(model: str = NEW_MODEL) -> WordEmbedder:
 
 
 async def _opened(
-    data_dir: Path, work: Callable[[OpenedMemory], Any], *, rebuild: bool = False, model: str | None = NEW_MODEL
+    data_dir: Path, work: Callable[[OpenedMemoryStore], Any], *, rebuild: bool = False, model: str | None = NEW_MODEL
 ) -> None:
     """`model`: None for the one that serves."""
     embedder = _embedder(model) if model else None
@@ -132,7 +132,7 @@ def prepare_memories(data_dir: Path, model: str = OLD_MODEL) -> None:
     asyncio.run(_opened(data_dir, lambda opened: opened.use_cases.store(ADA, scenes), model=model))
 
 
-async def _check(opened: OpenedMemory) -> None:
+async def _check(opened: OpenedMemoryStore) -> None:
     assert await opened.index.count() == await opened.ledger.index_source.count_memories() == MEMORIES
     for number in range(0, MEMORIES, 7):
         found = await opened.use_cases.recall(ADA, RecallQuery(text=_text(number)))
@@ -170,7 +170,7 @@ def prepare_switchable(data_dir: Path) -> None:
 
 
 def switch_model(data_dir: Path) -> None:
-    async def switch(opened: OpenedMemory) -> None:
+    async def switch(opened: OpenedMemoryStore) -> None:
         records = EmbeddingModelRecords(opened.ledger.index_source)
         if await records.model_to_serve(PACKAGED_MODEL_NAME) != SWITCHED_MODEL:
             await opened.model_switch.switch_or_record_refusal(await records.request_switch(SWITCHED_MODEL))
@@ -232,7 +232,7 @@ KEPT_FOR_SESSION = MEMORIES // 2
 
 
 def prepare_session(data_dir: Path) -> None:
-    async def store(opened: OpenedMemory) -> None:
+    async def store(opened: OpenedMemoryStore) -> None:
         for number in range(MEMORIES):
             scene = NewScene(scene=Scene(action=_text(number)), session_id="s", key=f"k{number}")
             await opened.use_cases.store(SESSION if number < KEPT_FOR_SESSION else ADA, [scene])
@@ -243,7 +243,7 @@ def prepare_session(data_dir: Path) -> None:
 def archive_and_restore(data_dir: Path) -> None:
     """A session ends, half of what it has archived comes back, the rest of the archive is undone with its run."""
 
-    async def work(opened: OpenedMemory) -> None:
+    async def work(opened: OpenedMemoryStore) -> None:
         use, ended = opened.use_cases, EndedSessionOrProject(session_id="s")
         report = await use.patrol(ADA, steps=["retention"], ended=ended, offer_pending=False)
         archived = await use.archive.archival_index(ADA)
@@ -253,7 +253,7 @@ def archive_and_restore(data_dir: Path) -> None:
     asyncio.run(_opened(data_dir, work))
 
 
-async def _check_archive(opened: OpenedMemory) -> None:
+async def _check_archive(opened: OpenedMemoryStore) -> None:
     use = opened.use_cases
     archived = await use.archive.archival_index(ADA)
     live = await opened.ledger.index_source.memories_after_id(after=None, limit=1_000)

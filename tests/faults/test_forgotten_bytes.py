@@ -30,7 +30,7 @@ from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memor
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import ADA, BOB, NOW
 from tests.e2e.serving import ROOT, call_tool, command, connected, environment
 from tests.household import ScriptedModel, shown_memories
@@ -73,7 +73,7 @@ def filling(chance: random.Random, count: int) -> list[NewScene]:
     ]
 
 
-async def lived(memory: OpenedMemory, chance: random.Random) -> Memory:
+async def lived(memory: OpenedMemoryStore, chance: random.Random) -> Memory:
     """The secret, stored, told again, recalled, patrolled and corrected, among others that come and move."""
     await memory.use_cases.store(ADA, filling(chance, 60))
     [stored] = await memory.use_cases.store(ADA, [SECRET])

@@ -181,7 +181,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
         with pytest.raises(StorageFull, match="free some space"):
             await ledger.memories.commit_store_batch(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)

@@ -24,7 +24,7 @@ from madeleine.memory.model import (
     Scope,
 )
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.storage.sql.database.tables import memories_table
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools, to_mcp_tool
@@ -87,7 +87,7 @@ def calls() -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     return st.one_of(retractions, shared.map(lambda given: ("share", given)), st.one_of(*anything))
 
 
-async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]:
+async def rows_by_kind(memory: OpenedMemoryStore) -> dict[str, list[tuple[Any, ...]]]:
     """Every column of what is shared, by kind."""
     columns = [column for column in memories_table.c if column.name != "knowledge"]
     statement = (
@@ -101,7 +101,7 @@ async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]
     return found
 
 
-async def furnish(memory: OpenedMemory) -> None:
+async def furnish(memory: OpenedMemoryStore) -> None:
     for kind in ORGANISATION_KNOWLEDGE_KINDS:
         call = ToolCallContext(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
         shared = {"text": f"Shared {kind}", "kind": kind, "key": "key" if kind == "policy" else f"key {kind}"}

@@ -36,7 +36,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
+from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, MemoryWordingTraits
 from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
 from madeleine.memory.rules.ranking.matching import identifier_match_mask
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
@@ -84,7 +84,7 @@ _WORD = re.compile(r"\w+")
 _WORDS_NAMING_THE_USER = frozenset({"user", "human", "me", "i"})
 
 
-def first_name_of_speaker(features: RankingFeatures) -> str:
+def first_name_of_speaker(features: MemoryRankingFeatures) -> str:
     """The speaker's first name; "" where it is not known."""
     return first_name_of_actor(features.actors[0]) if features.actors else ""
 
@@ -105,7 +105,7 @@ def word_and_meaning_scores(
 
 def score_gains_from_neighbouring_turns(
     f: FloatArray,
-    features: Sequence[RankingFeatures],
+    features: Sequence[MemoryRankingFeatures],
     weights: BlendedRankingWeights,
     trust: float,
     *,
@@ -128,7 +128,7 @@ def score_gains_from_neighbouring_turns(
     return added
 
 
-def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
+def is_answer_to_turn_before(turn: MemoryRankingFeatures, before: MemoryRankingFeatures) -> bool:
     """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
     matter; an assistant answers with what is known anyhow."""
     return (
@@ -139,7 +139,7 @@ def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> 
     )
 
 
-def session_best_score_per_candidate(g: FloatArray, features: Sequence[RankingFeatures]) -> FloatArray:
+def session_best_score_per_candidate(g: FloatArray, features: Sequence[MemoryRankingFeatures]) -> FloatArray:
     """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
     sessions = [candidate.session_id for candidate in features]
     if not any(sessions):
@@ -151,7 +151,7 @@ def session_best_score_per_candidate(g: FloatArray, features: Sequence[RankingFe
 
 
 def session_score_weight_of_each_candidate(
-    features: Sequence[RankingFeatures], weights: BlendedRankingWeights
+    features: Sequence[MemoryRankingFeatures], weights: BlendedRankingWeights
 ) -> FloatArray:
     """float64, (n,): of the best score in the session of each candidate."""
     return np.asarray(
@@ -162,12 +162,12 @@ def session_score_weight_of_each_candidate(
     )
 
 
-def speaker_has_personal_name(turn: RankingFeatures) -> bool:
+def speaker_has_personal_name(turn: MemoryRankingFeatures) -> bool:
     """Whether somebody says it who is known, and neither an assistant nor its user."""
     return first_name_of_speaker(turn) not in {"", *_WORDS_NAMING_THE_USER, *ASSISTANT_NAMES}
 
 
-def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> FloatArray:
+def matching_emotion_shares(features: Sequence[MemoryRankingFeatures], emotions: frozenset[str]) -> FloatArray:
     """float64, (n,), in [0, 1]: the share of the emotions that each candidate has (ruling 9); where its feeling was
     told by axes alone, the nearness of that to the emotions' vector (ruling 21); 0 without any."""
     asked = mean_vector_of_emotions(emotions)
@@ -183,7 +183,7 @@ def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: froze
 
 
 def emotion_match_scores_of_candidates(
-    query: str, f: FloatArray, features: Sequence[RankingFeatures], emotions: frozenset[str]
+    query: str, f: FloatArray, features: Sequence[MemoryRankingFeatures], emotions: frozenset[str]
 ) -> FloatArray:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
     if not emotions or not len(f) or (feeling := role_of_feelings_in_query(analyse_query(query))) == "beside":
@@ -200,13 +200,13 @@ TOPIC_INDEPENDENT_SCORE_PART_NAMES = ("length", "actor", "speaker", "advice", "w
 
 def make_query_wording_scorer(
     query: str, weights: BlendedRankingWeights
-) -> Callable[[RankingFeatures], tuple[float, ...]]:
+) -> Callable[[MemoryRankingFeatures], tuple[float, ...]]:
     """Return the function that gives a candidate's `TOPIC_INDEPENDENT_SCORE_PART_NAMES` for this query."""
     named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _WORDS_NAMING_THE_USER
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
-    def priors(candidate: RankingFeatures) -> tuple[float, ...]:
+    def priors(candidate: MemoryRankingFeatures) -> tuple[float, ...]:
         signals = candidate.signals
         by_oneself = preferred = 0.0
         if oneself and candidate.actors:

@@ -20,11 +20,11 @@ from madeleine.memory.model import (
     MemoryId,
     TextOrDatedAction,
     date_of_timeline_entry,
-    timeline_as_json_list,
 )
 from madeleine.memory.rules.dynamics.future_dates import future_beginning_stated_in_text
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
+from madeleine.memory.searched_texts import timeline_as_json_list
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import bm25_text_of_memory

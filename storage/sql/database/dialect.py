@@ -225,7 +225,7 @@ sql_matches_pattern = _make_sql_function_for_both_dialects(
 ANY_TEXT_PATTERN_BY_DIALECT = {"sqlite": "*", "postgresql": ""}
 
 
-def sql_pattern_for_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:
+def glob_or_regex_matching_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:
     """The pattern for a text, with a separator before and behind, in which a word begins with `form`, or is it if
     `whole`. `word_signs`: what words consist of, as inside brackets."""
     if dialect == "postgresql":

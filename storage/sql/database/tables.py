@@ -22,8 +22,8 @@ from madeleine.storage.sql.tables.lifecycle import (
     EraseRowsListingForgotten,
     ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
-    LeaveUnchangedOnPatrolUndo,
     ReferenceClearedWhenForgetting,
+    UntouchedByPatrolUndo,
 )
 
 metadata = declaring.metadata
@@ -124,7 +124,7 @@ MEMORY_IS_UNSUMMARISED_EPISODE = condition_worded_like_partial_index(
 last_memory_numbers_table = _table(
     "memory_numbers",
     *(*_keys(Text, "being_id"), *_required(Integer, "last")),
-    lifecycle=[KeepAllRowsWhenForgetting("a counter"), LeaveUnchangedOnPatrolUndo("a number is not given again")],
+    lifecycle=[KeepAllRowsWhenForgetting("a counter"), UntouchedByPatrolUndo("a number is not given again")],
 )
 
 reinforcements_table = _table(
@@ -137,7 +137,7 @@ reinforcements_table = _table(
     UniqueConstraint("being_id", "key"),
     lifecycle=[
         *(DeleteRowsNamingForgotten(), ArchiveWithMemoryRule()),
-        LeaveUnchangedOnPatrolUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
+        UntouchedByPatrolUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
     ],
 )
 
@@ -176,7 +176,7 @@ embeddings_table = _table(
     *_required(UtcMicrosColumnType, "created_at"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("memories.index_source.delete_orphaned_vectors"),
-        LeaveUnchangedOnPatrolUndo("a cache"),
+        UntouchedByPatrolUndo("a cache"),
     ],
 )
 
@@ -191,7 +191,7 @@ index_pending_table = _table(
 store_settings_table = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
-    lifecycle=[KeepAllRowsWhenForgetting("facts about the store"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("facts about the store"), UntouchedByPatrolUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -203,7 +203,7 @@ audit_entries_table = _table(
     *_required(TextListColumnType, "ids"),
     Column("author", Text, nullable=False, server_default=""),
     Column("token", Text, nullable=False, server_default=""),
-    lifecycle=[KeepAllRowsWhenForgetting("ids only, append-only"), LeaveUnchangedOnPatrolUndo("append-only")],
+    lifecycle=[KeepAllRowsWhenForgetting("ids only, append-only"), UntouchedByPatrolUndo("append-only")],
 )
 
 bearer_tokens_table = _table(
@@ -214,7 +214,7 @@ bearer_tokens_table = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicrosColumnType, "created_at"),
     *_optional(UtcMicrosColumnType, "expires_at", "revoked_at"),
-    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), UntouchedByPatrolUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -232,7 +232,7 @@ revisions_table = _table(
     lifecycle=[
         DeleteRowsNamingForgotten(),
         ArchiveWithMemoryRule(),
-        LeaveUnchangedOnPatrolUndo("no patrol revises a memory"),
+        UntouchedByPatrolUndo("no patrol revises a memory"),
     ],
 )
 
@@ -249,7 +249,7 @@ truth_changes_table = _table(
     lifecycle=[
         ForgottenRemovedByNamedFunction("memories.truth.relink_version_chains"),
         *(DeletedWithUndoneMemory(), ArchiveWithMemoryRule()),
-        LeaveUnchangedOnPatrolUndo("the acts of a patrol are deleted when it is undone"),
+        UntouchedByPatrolUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
 
@@ -260,7 +260,7 @@ pending_scrub_marks_table = _table(
     Column("erased_at", UtcMicrosColumnType, nullable=False, server_default="0"),
     lifecycle=[
         KeepAllRowsWhenForgetting("ids whose bytes may remain"),
-        LeaveUnchangedOnPatrolUndo("forgetting is final"),
+        UntouchedByPatrolUndo("forgetting is final"),
     ],
 )
 
@@ -284,7 +284,7 @@ ingest_outcomes_table = _table(
     *_required(Text, "outcome"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("memories.storing.remove_ingest_digests_of_memories"),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )
 
@@ -299,7 +299,7 @@ patrol_runs = _table(
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._redact_patrol_reports"),
-        LeaveUnchangedOnPatrolUndo("says that it was undone"),
+        UntouchedByPatrolUndo("says that it was undone"),
     ],
 )
 
@@ -326,7 +326,7 @@ patrol_changes_table = _table(
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.patrols.redact_patrol_journal"),
-        LeaveUnchangedOnPatrolUndo("the journal of a run goes with its undo"),
+        UntouchedByPatrolUndo("the journal of a run goes with its undo"),
     ],
 )
 
@@ -341,7 +341,7 @@ decision_requests_table = _table(
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.patrols.delete_decision_requests_about_memories"),
-        LeaveUnchangedOnPatrolUndo("what was decided stays decided"),
+        UntouchedByPatrolUndo("what was decided stays decided"),
     ],
 )
 
@@ -366,7 +366,7 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("the money is spent")],
+    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), UntouchedByPatrolUndo("the money is spent")],
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
@@ -376,7 +376,7 @@ ledger_copies_table = _table(
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
     *_required(UtcMicrosColumnType, "made_at"),
-    lifecycle=[KeepAllRowsWhenForgetting("names files"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("names files"), UntouchedByPatrolUndo("no patrol changes it")],
 )
 
 # Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
@@ -387,12 +387,12 @@ imports_table = _table(
     *_required(Text, "source", "being_id", "state"),
     *_required(UtcMicrosColumnType, "at"),
     *_required(JsonTextColumnType, "counts", "last_numbers"),
-    lifecycle=[KeepAllRowsWhenForgetting("counts"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("counts"), UntouchedByPatrolUndo("no patrol changes it")],
 )
 imported_rows_table = _table(
     "imported_rows",
     *_keys(Text, "import_id", "type", "key"),
     *_required(Text, "digest"),
     Column("memory_id", Text, index=True),
-    lifecycle=[DeleteRowsNamingForgotten(), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), UntouchedByPatrolUndo("no patrol changes it")],
 )

@@ -16,12 +16,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, timeline_as_search_text
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.mentions import (
     mentions_forgotten,
     remove_absorbed_lessons_from_text,
     scene_without_timeline_repeats_of_texts,
 )
+from madeleine.memory.searched_texts import timeline_as_search_text
 from madeleine.storage.sql.database.dialect import (
     expression_setting_json_key,
     in_bound_list_condition,

@@ -26,7 +26,7 @@ _c, _m = clusters_table.c, memories_table.c
 _BEING_ID_BIND: BindParameter[str] = bindparam("being")
 _CLUSTER_ROW_MAPPER = RowMapper(Cluster, clusters_table)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER_ROW_MAPPER.columns).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
-_SELECT_CLUSTERS_WITHOUT_VECTORS = (
+_SELECT_CLUSTERS_EXCEPT_VECTOR_COLUMN = (
     select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
 )
 _SELECT_CLUSTERS_BY_IDS = (
@@ -66,7 +66,9 @@ class ClusterFieldsExceptVector(NamedTuple):
 
 async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) -> list[ClusterFieldsExceptVector]:
     """Of all of the being's clusters, in order of id."""
-    return await reads.rows(_SELECT_CLUSTERS_WITHOUT_VECTORS, ClusterFieldsExceptVector._make, being=scope.being_id)
+    return await reads.rows(
+        _SELECT_CLUSTERS_EXCEPT_VECTOR_COLUMN, ClusterFieldsExceptVector._make, being=scope.being_id
+    )
 
 
 async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:

@@ -149,11 +149,11 @@ class IndexingRepository(VectorRepository):
     async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns_of_row, limit=limit)
 
-    async def clear_index_marks(self, marks: Sequence[int]) -> None:
+    async def clear_pending_index_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(
                 _DELETE_INDEX_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}]

@@ -165,7 +165,9 @@ _known_beings = union(
 ).subquery("known_beings")
 
 
-def _being_value_or_default(value: ColumnElement[Any], being: ColumnElement[Any], default: Any) -> ColumnElement[Any]:
+def _sql_column_of_being_or_default(
+    value: ColumnElement[Any], being: ColumnElement[Any], default: Any
+) -> ColumnElement[Any]:
     found = select(value).where(being == _known_beings.c.being_id).scalar_subquery()
     return type_coerce(func.coalesce(found, default), value.type)
 
@@ -177,10 +179,10 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         (),
         expressions={
             "being": _known_beings.c.being_id,
-            "cycle": _being_value_or_default(_beings.cycle, _beings.being_id, 0),
-            "think": _being_value_or_default(_beings.think, _beings.being_id, "[]"),
-            "think_sources": _being_value_or_default(_beings.think_sources, _beings.being_id, "[]"),
-            "last_number": _being_value_or_default(_last_numbers.last, _last_numbers.being_id, 0),
+            "cycle": _sql_column_of_being_or_default(_beings.cycle, _beings.being_id, 0),
+            "think": _sql_column_of_being_or_default(_beings.think, _beings.being_id, "[]"),
+            "think_sources": _sql_column_of_being_or_default(_beings.think_sources, _beings.being_id, "[]"),
+            "last_number": _sql_column_of_being_or_default(_last_numbers.last, _last_numbers.being_id, 0),
         },
         derived=frozenset({"being_id", "cycle", "think", "think_sources"}),
     ),

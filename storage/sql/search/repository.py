@@ -50,7 +50,7 @@ _m = memories_table.c
 
 
 class KeywordAndTagSearchRepository(DatabaseRepository):
-    """`KeywordSearchLedger` and `TagsFromMessageSearchLedger`."""
+    """`KeywordSearchLedger` and `MessageTagSearchLedger`."""
 
     async def newest_matching_texts(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(
@@ -153,7 +153,9 @@ def _tag_patterns(tag: SearchTagFromMessage, name: dialect.DialectName) -> list[
     if tag.kind == "part":
         return [dialect.ANY_TEXT_PATTERN_BY_DIALECT[name]]
     is_whole = tag.kind == "words"
-    return [dialect.sql_pattern_for_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
+    return [
+        dialect.glob_or_regex_matching_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms
+    ]
 
 
 def _contains_tag_condition(text: ColumnElement[str], n: int) -> ColumnElement[bool]:

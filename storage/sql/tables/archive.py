@@ -6,10 +6,10 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import PackedRecordsColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import ForgottenRemovedByNamedFunction, LeaveUnchangedOnPatrolUndo
+from madeleine.storage.sql.tables.lifecycle import ForgottenRemovedByNamedFunction, UntouchedByPatrolUndo
 
 _ARCHIVE_ERASURE_DECLARATION = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
-_ARCHIVE_PATROL_UNDO_DECLARATION = LeaveUnchangedOnPatrolUndo(
+_ARCHIVE_PATROL_UNDO_DECLARATION = UntouchedByPatrolUndo(
     "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
 )
 

@@ -10,7 +10,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
     ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
-    LeaveUnchangedOnPatrolUndo,
+    UntouchedByPatrolUndo,
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
@@ -31,7 +31,7 @@ sessions = declaring.declare_table(
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.messages.erase_messages"),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )
 
@@ -48,7 +48,7 @@ messages_table = declaring.declare_table(
     UniqueConstraint("being_id", "session_id", "key"),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.messages.erase_messages"),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
@@ -59,7 +59,7 @@ forgotten_keys_table = declaring.declare_table(
     *declaring.make_primary_key_columns(Text, "being_id", "key_hash"),
     lifecycle=[
         KeepAllRowsWhenForgetting("hashes that keep messages out"),
-        LeaveUnchangedOnPatrolUndo("forgetting is final"),
+        UntouchedByPatrolUndo("forgetting is final"),
     ],
 )
 
@@ -68,5 +68,5 @@ message_memories_table = declaring.declare_table(
     "message_memories",
     *declaring.make_primary_key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRowsNamingForgotten(), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), UntouchedByPatrolUndo("no patrol changes it")],
 )

@@ -6,7 +6,7 @@ from sqlalchemy import Column, Integer, Text
 
 from madeleine.storage.sql.database.dialect import UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepAllRowsWhenForgetting, LeaveUnchangedOnPatrolUndo
+from madeleine.storage.sql.tables.lifecycle import KeepAllRowsWhenForgetting, UntouchedByPatrolUndo
 
 core_blocks_table = declaring.declare_table(
     "core_blocks",
@@ -17,6 +17,6 @@ core_blocks_table = declaring.declare_table(
     *declaring.make_not_null_columns(UtcMicrosColumnType, "written_at"),
     lifecycle=[
         KeepAllRowsWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )

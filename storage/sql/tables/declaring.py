@@ -9,7 +9,7 @@ from sqlalchemy import Column, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.tables.lifecycle import LifecycleDeclaration
+from madeleine.storage.sql.tables.lifecycle import TableLifecycleRule
 
 metadata = MetaData(
     naming_convention={
@@ -21,7 +21,7 @@ metadata = MetaData(
 )
 
 
-def declare_table(name: str, *items: SchemaItem, lifecycle: list[LifecycleDeclaration]) -> Table:
+def declare_table(name: str, *items: SchemaItem, lifecycle: list[TableLifecycleRule]) -> Table:
     # Numbers of rows are not given out again.
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 

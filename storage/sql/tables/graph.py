@@ -13,10 +13,10 @@ from madeleine.storage.sql.tables.lifecycle import (
     ArchiveWithMemoryRule,
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
-    LifecycleDeclaration,
+    TableLifecycleRule,
 )
 
-_LIFECYCLE_FOLLOWING_MEMORY: list[LifecycleDeclaration] = [
+_LIFECYCLE_FOLLOWING_MEMORY: list[TableLifecycleRule] = [
     DeleteRowsNamingForgotten(),
     DeletedWithUndoneMemory(),
     ArchiveWithMemoryRule(),

@@ -9,7 +9,7 @@ from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     ArchiveWithMemoryRule,
     DeleteRowsNamingForgotten,
-    LeaveUnchangedOnPatrolUndo,
+    UntouchedByPatrolUndo,
 )
 
 lessons_table = declaring.declare_table(
@@ -25,6 +25,6 @@ lessons_table = declaring.declare_table(
     lifecycle=[
         DeleteRowsNamingForgotten(),
         ArchiveWithMemoryRule(),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )

@@ -60,7 +60,7 @@ class DeletedWithUndoneMemory(NamedTuple):
     column: str = "memory_id"
 
 
-class LeaveUnchangedOnPatrolUndo(NamedTuple):
+class UntouchedByPatrolUndo(NamedTuple):
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
@@ -79,8 +79,8 @@ ErasureDeclaration = (
     | ForgottenRemovedByNamedFunction
     | KeepAllRowsWhenForgetting
 )
-PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | LeaveUnchangedOnPatrolUndo
-LifecycleDeclaration = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
+PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | UntouchedByPatrolUndo
+TableLifecycleRule = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
 
 
 def tables_and_their_lifecycle_declarations(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:

@@ -8,13 +8,13 @@ from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListC
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     KeepAllRowsWhenForgetting,
-    LeaveUnchangedOnPatrolUndo,
-    LifecycleDeclaration,
+    TableLifecycleRule,
+    UntouchedByPatrolUndo,
 )
 
-_LIFECYCLE_OF_APPLICATION_RECORDS: list[LifecycleDeclaration] = [
+_LIFECYCLE_OF_APPLICATION_RECORDS: list[TableLifecycleRule] = [
     KeepAllRowsWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
-    LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    UntouchedByPatrolUndo("no patrol changes it"),
 ]
 
 tasks_table = declaring.declare_table(
@@ -45,7 +45,7 @@ audited_actions_table = declaring.declare_table(
     Index("ix_audited_actions_at", "at"),
     lifecycle=[
         KeepAllRowsWhenForgetting("ids only, appended to only"),
-        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+        UntouchedByPatrolUndo("no patrol changes it"),
     ],
 )
 agent_states_table = declaring.declare_table(

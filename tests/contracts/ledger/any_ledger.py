@@ -19,9 +19,9 @@ from madeleine.memory.ingest.ports import (
 from madeleine.memory.recall.ports import (
     BrowseLedger,
     KeywordSearchLedger,
+    MessageTagSearchLedger,
     ReactivationRecorder,
     RecallLedger,
-    TagsFromMessageSearchLedger,
 )
 from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryExtractionLedger, ObservationLedger, TokenSpendingLedger
@@ -48,7 +48,7 @@ class AllRecallPorts(RecallPorts, BeingCentroidSourceLedger, Protocol): ...
 class ContextPorts(ContextLedger, ProfileLedger, Protocol): ...
 
 
-class SearchPorts(KeywordSearchLedger, TagsFromMessageSearchLedger, Protocol): ...
+class SearchPorts(KeywordSearchLedger, MessageTagSearchLedger, Protocol): ...
 
 
 class PatrolPorts(PatrolLedger, ActivitySinceLastPatrolReader, TokenSpendingLedger, Protocol): ...

@@ -101,7 +101,7 @@ class ForgettingContract:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         new = replace(one, scene=Scene(action="Oslo"))
         await stored(ledger, one, row=vector(1, 0))
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
@@ -300,7 +300,7 @@ class ForgettingContract:
         survivor = memory("An auction", scene=Scene(action="An auction", when=(own, told)))
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasureResult(

@@ -346,16 +346,16 @@ class LedgerContract:
         assert [id_ for _, id_ in marks] == [one.id, two.id]
         assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=1) == marks[:1]
         assert await ledger.index_source.last_index_mark() == marks[-1][0]
-        await ledger.index_source.clear_index_marks([marks[0][0]])
+        await ledger.index_source.clear_pending_index_marks([marks[0][0]])
         assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=10) == marks[1:]
-        await ledger.index_source.clear_index_marks([])
+        await ledger.index_source.clear_pending_index_marks([])
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: StoringLedger) -> None:
         one, two = memory("One"), memory("Two")
         await ledger.memories.commit_store_batch(ADA, batch(one, two))
         last = await ledger.index_source.last_index_mark()
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
-        await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
+        await ledger.index_source.clear_pending_index_marks_of_memories([one.id], up_to=last)
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)] == [
             two.id,
             one.id,
@@ -365,7 +365,7 @@ class LedgerContract:
         one = memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
         ((first, _),) = await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)
-        await ledger.index_source.clear_index_marks([first])
+        await ledger.index_source.clear_pending_index_marks([first])
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0)})
         assert await ledger.index_source.last_index_mark() > first
 

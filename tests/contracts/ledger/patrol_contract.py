@@ -230,7 +230,7 @@ class PatrolContract:
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasureResult(

@@ -44,7 +44,7 @@ class PatrolStateContract:
         await ledger.memories.commit_store_batch(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)]
         )
         root = cluster("r", "Private", "r", is_root=True)
@@ -119,7 +119,7 @@ class PatrolStateContract:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.memories.commit_store_batch(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
-        await ledger.index_source.clear_index_marks(
+        await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)]
         )
         changes = PatrolChanges(

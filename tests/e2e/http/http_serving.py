@@ -28,7 +28,7 @@ from madeleine.server.ui.app import build_web_ui_services
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolUseCases
 from tests.doubles import WordEmbedder
 from tests.e2e.serving import Era
@@ -150,7 +150,7 @@ async def serving(
         async def use_cases() -> ToolUseCases:
             return use or memory.use_cases
 
-        async def opened() -> OpenedMemory:
+        async def opened() -> OpenedMemoryStore:
             return memory
 
         # A plain task: a fixture is set up in one task and torn down in another.

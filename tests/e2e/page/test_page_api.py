@@ -26,7 +26,7 @@ from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.ui.sessions import LOGIN_LINK_VALIDITY_SECONDS, WebUiSessions
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import WordEmbedder
 from tests.e2e.http.http_serving import bearer, serving
 
@@ -37,7 +37,7 @@ PATHS = [path.replace("{id}", "m1") for path in (*WEB_UI_DATA_ENDPOINT_BY_PATH, 
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    memory: OpenedMemory
+    memory: OpenedMemoryStore
     link: str
 
     @property
@@ -65,7 +65,7 @@ async def open_page(folder: Path, **settings: Any) -> AsyncIterator[OpenPage]:
     wanted = Settings.model_validate({"data_dir": folder / "data", "being": "ada"} | settings)
     async with LanguageModelPool(wanted) as models, open_memory_store(wanted, embedder=WordEmbedder()) as memory:
 
-        async def opened() -> OpenedMemory:
+        async def opened() -> OpenedMemoryStore:
             return memory
 
         async with serve_web_ui(wanted, opened, models, PatrolEventBroadcast()) as link:

@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA
@@ -25,19 +25,19 @@ TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
 
 
 @pytest.fixture
-async def memory(new_db: Path) -> AsyncIterator[OpenedMemory]:
+async def memory(new_db: Path) -> AsyncIterator[OpenedMemoryStore]:
     async with open_memory_store(Settings(data_dir=new_db.parent), embedder=DenseWords(dim=96)) as memory:
         yield memory
 
 
-async def ask(memory: OpenedMemory, tool: str, **arguments: Any) -> dict[str, Any]:
+async def ask(memory: OpenedMemoryStore, tool: str, **arguments: Any) -> dict[str, Any]:
     answer = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
     assert not answer.is_error, answer.content
     assert isinstance(answer.structured_content, dict)
     return answer.structured_content
 
 
-async def recalled(memory: OpenedMemory, query: str) -> list[str]:
+async def recalled(memory: OpenedMemoryStore, query: str) -> list[str]:
     found = await ask(memory, "recall", query=query, limit=20, format="memories")
     return [one["text"] for one in found["memories"]]
 
@@ -46,7 +46,7 @@ def summarising() -> ScriptedModel:
     return ScriptedModel(compress=lambda prompt: {"summary": f"Summary: {shown_memories(prompt)[0].split(': ', 1)[1]}"})
 
 
-async def summarised(memory: OpenedMemory) -> tuple[str, Memory]:
+async def summarised(memory: OpenedMemoryStore) -> tuple[str, Memory]:
     """After 51 sessions of one memory each: the run, and the summary of the first."""
     for number in range(SESSIONS):
         text = f"Zoé buried xylophoniser number{number} under quincewood{number}"
@@ -58,7 +58,7 @@ async def summarised(memory: OpenedMemory) -> tuple[str, Memory]:
     return report.run_id, summary
 
 
-async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenedMemory) -> None:
+async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenedMemoryStore) -> None:
     """spec L3, 3.3: originals are kept, and reachable with `include_compressed`."""
     run, summary = await summarised(memory)
     text = "Zoé buried xylophoniser number0 under quincewood0"
@@ -80,7 +80,7 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: Opene
     assert await memory.ledger.memories.memories_with_ids(ADA, [summary.id]) == []
 
 
-async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: OpenedMemory) -> None:
+async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: OpenedMemoryStore) -> None:
     """ruling 11"""
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
@@ -92,7 +92,7 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     assert not now.compressed
 
 
-async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenedMemory) -> None:
+async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenedMemoryStore) -> None:
     """spec P6 ❹"""
     ids = [
         (await ask(memory, "store", text=f"Zoé sold the violin in the {shop} shop"))["id"]
@@ -111,7 +111,7 @@ async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenedMemory)
     assert all("absorbed_into" not in one for one in found if one["status"] != "dead")
 
 
-async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: OpenedMemory) -> None:
+async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: OpenedMemoryStore) -> None:
     """ruling 11"""
     stored = await ask(memory, "store", text="Zoé sold the violin")
 

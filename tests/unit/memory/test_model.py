@@ -17,8 +17,8 @@ from madeleine.memory.model import (
     parse_iso_moment_or_none,
     scene_to_text,
     start_of_first_dated_timeline_entry,
-    timeline_as_search_text,
 )
+from madeleine.memory.searched_texts import timeline_as_search_text
 from tests.doubles import NOW, a_memory
 from tests.rows import for_each_row
 

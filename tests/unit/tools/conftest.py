@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -20,13 +20,13 @@ Use = Callable[..., Awaitable[dict[str, Any]]]
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemoryStore]:
     async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
         yield memory
 
 
 @pytest.fixture
-async def use(memory: OpenedMemory) -> Use:
+async def use(memory: OpenedMemoryStore) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
         result = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
         if result.is_error:

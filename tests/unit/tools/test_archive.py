@@ -19,7 +19,7 @@ from madeleine.memory.retention.levels import MemoryLevelsOfBeings
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import open_memory as wiring
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -36,13 +36,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def opened(tmp_path: Path, **settings: Any) -> AsyncIterator[OpenedMemory]:
+async def opened(tmp_path: Path, **settings: Any) -> AsyncIterator[OpenedMemoryStore]:
     own = Settings.model_validate({"data_dir": tmp_path, "being": "ada"} | settings)
     async with open_memory_store(own, embedder=WordEmbedder(64), background=False) as memory:
         yield memory
 
 
-def caller(memory: OpenedMemory, scope: Scope = ADA, language: Any = None) -> Callable[..., Any]:
+def caller(memory: OpenedMemoryStore, scope: Scope = ADA, language: Any = None) -> Callable[..., Any]:
     async def call(tool: str, **arguments: Any) -> Any:
         result = await TOOLS.call_tool(
             tool, arguments, ToolCallContext(scope, memory.use_cases, language_model=language)

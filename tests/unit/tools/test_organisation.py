@@ -17,7 +17,7 @@ from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, Role, Scope, 
 from madeleine.server.http.tokens import valid_being_id_or_none
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
@@ -28,7 +28,7 @@ TOOLSET = Toolset(make_all_tools(random.Random(1)), max_text_chars=10_000)
 
 @dataclass
 class Company:
-    memory: OpenedMemory
+    memory: OpenedMemoryStore
     data_dir: Path
 
     async def call(self, who: str, tool: str, /, **arguments: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 from tests.doubles import ADA
 from tests.unit.tools.conftest import Use, recalled
 
@@ -161,7 +161,7 @@ NOW, LATER = "The rent of the flat is 980 euros.", "the rent of the flat is 1040
 )
 @pytest.mark.parametrize("with_when", [False, True])
 async def test_what_will_be_true_does_not_come_before_what_is(
-    use: Use, memory: OpenedMemory, text: str, question: str, with_when: bool
+    use: Use, memory: OpenedMemoryStore, text: str, question: str, with_when: bool
 ) -> None:
     begin = (day(60).replace(day=1) + timedelta(days=32)).replace(day=1)
     now = {

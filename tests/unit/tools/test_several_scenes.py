@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, BOB, WordEmbedder
@@ -20,12 +20,12 @@ TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=200)
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemoryStore]:
     async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
         yield memory
 
 
-async def ask(memory: OpenedMemory, tool: str, *, scope: Any = ADA, **arguments: Any) -> Any:
+async def ask(memory: OpenedMemoryStore, tool: str, *, scope: Any = ADA, **arguments: Any) -> Any:
     """The answer, or the text of a refusal."""
     result = await TOOLS.call_tool(tool, arguments, ToolCallContext(scope, memory.use_cases))
     [content] = result.content
@@ -33,7 +33,7 @@ async def ask(memory: OpenedMemory, tool: str, *, scope: Any = ADA, **arguments:
     return content.text if result.is_error else result.structured_content
 
 
-async def test_a_scene_that_cannot_be_stored_does_not_lose_the_others(memory: OpenedMemory) -> None:
+async def test_a_scene_that_cannot_be_stored_does_not_lose_the_others(memory: OpenedMemoryStore) -> None:
     await ask(memory, "store", text="The lamp is broken", key="lamp")
     answer = await ask(
         memory,
@@ -59,7 +59,7 @@ async def test_a_scene_that_cannot_be_stored_does_not_lose_the_others(memory: Op
     assert (whole["when"], whole["emotions"]) == ("2026-03-01", ["joy"])
 
 
-async def test_scenes_stand_alone_and_a_store_needs_a_text(memory: OpenedMemory) -> None:
+async def test_scenes_stand_alone_and_a_store_needs_a_text(memory: OpenedMemoryStore) -> None:
     assert "Beside scenes leave out text" in await ask(memory, "store", text="a", scenes=[{"text": "b"}])
     assert "text: is required, or scenes" in await ask(memory, "store")
     refused = await ask(memory, "store", scenes=[{"text": " "}, {"when": "2026-03-01"}])
@@ -67,7 +67,7 @@ async def test_scenes_stand_alone_and_a_store_needs_a_text(memory: OpenedMemory)
     assert "text" in refused
 
 
-async def test_every_tool_takes_short_and_full_ids(memory: OpenedMemory) -> None:
+async def test_every_tool_takes_short_and_full_ids(memory: OpenedMemoryStore) -> None:
     """ruling 23"""
     await ask(memory, "store", scenes=[{"text": "Ann lives in Oslo"}, {"text": "Bob grows beans"}])
     [whole] = (await ask(memory, "recall_memory", ids=["M1"]))["memories"]
@@ -82,7 +82,7 @@ async def test_every_tool_takes_short_and_full_ids(memory: OpenedMemory) -> None
     assert await ask(memory, "forget", ids=["m2", "m9"], wait=True) == {"erased": ["m2"], "missing": ["m9"]}
 
 
-async def test_a_refusal_names_memories_by_their_short_ids(memory: OpenedMemory) -> None:
+async def test_a_refusal_names_memories_by_their_short_ids(memory: OpenedMemoryStore) -> None:
     await ask(memory, "store", text="Ann lives in Oslo")
     await ask(memory, "store", text="Ann lives in Bergen", supersedes="m1")
     refused = await ask(memory, "store", text="Ann lives in Rome", supersedes="m1")
@@ -90,14 +90,14 @@ async def test_a_refusal_names_memories_by_their_short_ids(memory: OpenedMemory)
     assert len(max(refused.split(), key=len)) < 36
 
 
-async def test_a_number_is_never_used_again(memory: OpenedMemory) -> None:
+async def test_a_number_is_never_used_again(memory: OpenedMemoryStore) -> None:
     """ruling 23: also when the newest memory is forgotten."""
     await ask(memory, "store", text="Ann lives in Oslo")
     assert (await ask(memory, "forget", ids=["m1"]))["erased"] == ["m1"]
     assert (await ask(memory, "store", text="Bob grows beans"))["id"] == "m2"
 
 
-async def test_a_correction_is_dated_wherever_the_memory_is_shown(memory: OpenedMemory) -> None:
+async def test_a_correction_is_dated_wherever_the_memory_is_shown(memory: OpenedMemoryStore) -> None:
     await ask(memory, "store", text="Ann lives in Oslo", lesson="Write to Ann", when="2026-03-01")
     await ask(memory, "update_memory", id="m1", pinned=True)
     [before] = (await ask(memory, "recall", query="Where does Ann live?", format="memories"))["memories"]

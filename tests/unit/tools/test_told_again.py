@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 from tests.unit.tools.conftest import Use, recalled
 
 THURSDAY = "Leni takes piano lessons with Frau Petrowa every Thursday at 17:00."
@@ -53,7 +53,7 @@ async def test_what_was_retracted_is_stored_again_with_the_reason_named(use: Use
     assert f"update_memory({again['id']}, retracted)" in again["notice"]
 
 
-async def test_what_was_absorbed_reinforces_its_survivor(use: Use, memory: OpenedMemory) -> None:
+async def test_what_was_absorbed_reinforces_its_survivor(use: Use, memory: OpenedMemoryStore) -> None:
     """It was stored as a new memory that may supersede its survivor."""
     await begun(use)
     kept = (await use("store", text="Erik, the brother of Jonas, is allergic to penicillin.", distinct=True))["id"]

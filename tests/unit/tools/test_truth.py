@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.open_memory import OpenedMemoryStore
 from tests.doubles import ADA
 from tests.unit.tools.conftest import Use, recalled
 
@@ -146,7 +146,7 @@ async def test_a_search_finds_the_current_version_by_the_words_of_an_earlier_one
         ("2030", OSLO),
     ],
 )
-async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenedMemory, as_of: str, text: str) -> None:
+async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenedMemoryStore, as_of: str, text: str) -> None:
     await moved(use)
     assert await recalled(use, "Where does Maria live, has moved house, home", as_of=as_of) == [text]
     hits = (await use("search_memory", query="Maria", as_of=as_of))["hits"]
@@ -200,7 +200,9 @@ async def test_a_date_alone_corrects_a_wrong_one_and_makes_no_version(use: Use) 
 
 
 @pytest.mark.parametrize("tool", ["store", "update_memory"])
-async def test_what_is_to_supersede_a_memory_is_a_plan_until_its_day(use: Use, memory: OpenedMemory, tool: str) -> None:
+async def test_what_is_to_supersede_a_memory_is_a_plan_until_its_day(
+    use: Use, memory: OpenedMemoryStore, tool: str
+) -> None:
     old = (await use("store", text=LYON, when="2025-01", category="semantic"))["id"]
     named = {"supersedes": old} if tool == "store" else {"id": old}
     planned = await use(tool, text=ROME, when="2999-01", **named)
@@ -326,7 +328,7 @@ async def test_what_was_true_before_is_stored_anew_when_it_is_true_again(use: Us
     assert set(await recalled(use, "Maria lives in house")) == {LYON, ROME}
 
 
-async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenedMemory) -> None:
+async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenedMemoryStore) -> None:
     """ruling 14: storing, correcting, recalling and patrols never do, whatever the texts say."""
     stored = [
         (await use("store", text=f"Maria lives in {city}", when=f"2026-0{month}", session_id="one"))["id"]
@@ -343,7 +345,7 @@ async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenedMemor
 
 
 async def test_the_index_follows_the_ledger_after_it_was_away(
-    use: Use, memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
+    use: Use, memory: OpenedMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a kill between the commit and the index; and a rebuilt index says the same."""
     lyon = (await use("store", text=LYON))["id"]
@@ -365,7 +367,7 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
 
 
 async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_cluster(
-    use: Use, memory: OpenedMemory
+    use: Use, memory: OpenedMemoryStore
 ) -> None:
     """ruling 14; spec P3, P8, L3."""
     old = (await use("store", text=LYON, session_id="one"))["id"]
@@ -387,7 +389,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     assert [one["text"] for one in shown if old == one["id"]] == []
 
 
-async def _cluster_vectors(memory: OpenedMemory) -> dict[str, list[float]]:
+async def _cluster_vectors(memory: OpenedMemoryStore) -> dict[str, list[float]]:
     clusters = await memory.ledger.patrols.memory_reader_for_patrol(ADA).clusters()
     return {one.id: [] if one.vector is None else one.vector.round(5).tolist() for one in clusters}
 
@@ -403,7 +405,7 @@ async def test_a_superseded_preference_is_no_preference_any_more(use: Use) -> No
 
 
 async def test_without_a_change_no_read_is_added_and_with_one_a_single_one(
-    use: Use, memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
+    use: Use, memory: OpenedMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
     rows = memory.ledger.database.rows

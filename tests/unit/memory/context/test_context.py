@@ -23,7 +23,7 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, ThoughtsF
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_memory_line_with_id
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 TODAY = date(2026, 3, 1)
@@ -32,7 +32,7 @@ HERE, THERE = replace(ADA, client="laptop"), replace(ADA, client="phone")
 
 
 class House:
-    def __init__(self, memory: OpenedMemory) -> None:
+    def __init__(self, memory: OpenedMemoryStore) -> None:
         self.memory = memory
         use = memory.use_cases.context
         self.context = BuildPromptContext(

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import ADA, BOB, NOW
 from tests.remains import DenseWords
 
@@ -41,21 +41,21 @@ def embedder() -> Embedder:
 
 
 @pytest.fixture
-async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenedMemory]:
+async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenedMemoryStore]:
     async with open_memory_store(Settings(data_dir=new_db.parent), embedder=embedder, background=False) as memory:
         yield memory
 
 
-async def stored(home: OpenedMemory, text: str = ROME) -> Memory:
+async def stored(home: OpenedMemoryStore, text: str = ROME) -> Memory:
     [found] = await home.use_cases.store(ADA, [NewScene(scene=Scene(action=text))])
     return found.memory
 
 
-async def recalled(home: OpenedMemory, text: str) -> list[MemoryId]:
+async def recalled(home: OpenedMemoryStore, text: str) -> list[MemoryId]:
     return [memory.id for memory, _ in (await home.use_cases.recall(ADA, RecallQuery(text=text))).memories]
 
 
-async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenedMemory) -> None:
+async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenedMemoryStore) -> None:
     one = await stored(home)
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (done.memory.id, done.changes, done.embedding_error) == (one.id, MemoryChanges(text=OSLO), "")
@@ -68,14 +68,14 @@ async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: 
     assert [revision.before.text for revision in shown.revisions] == [ROME]
 
 
-async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenedMemory) -> None:
+async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenedMemoryStore) -> None:
     one = await stored(home)
     await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (await stored(home, ROME)).id != one.id
     assert (await stored(home, OSLO)).id == one.id
 
 
-async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenedMemory, embedder: Embedder) -> None:
+async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenedMemoryStore, embedder: Embedder) -> None:
     one = await stored(home)
     before = len(embedder.batches)
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(importance=0.9, themes=("moving",), pinned=True))
@@ -85,7 +85,9 @@ async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenedMem
     assert await recalled(home, "moving") == [one.id]  # themes are among the words of the index
 
 
-async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenedMemory, embedder: Embedder) -> None:
+async def test_without_the_model_it_is_changed_and_found_by_its_words(
+    home: OpenedMemoryStore, embedder: Embedder
+) -> None:
     one = await stored(home)
     embedder.available = False
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
@@ -97,7 +99,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
 
 
 @pytest.mark.parametrize("scope", [ADA, BOB])
-async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenedMemory, scope: object) -> None:
+async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenedMemoryStore, scope: object) -> None:
     """spec P1: the same words for what is another's and for what is nobody's."""
     theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
     for changes in (MemoryChanges(text=OSLO), MemoryChanges(pinned=True)):
@@ -109,7 +111,7 @@ async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenedMemor
 
 
 async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgotten(
-    home: OpenedMemory, embedder: Embedder
+    home: OpenedMemoryStore, embedder: Embedder
 ) -> None:
     one = await stored(home)
     embedder.hold()
@@ -122,7 +124,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
     assert await home.ledger.index_source.count_memories() == 0
 
 
-async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemory, embedder: Embedder) -> None:
+async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemoryStore, embedder: Embedder) -> None:
     embedder.available = False
     one = await stored(home)
     embedder.available = True

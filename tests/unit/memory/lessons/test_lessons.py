@@ -21,7 +21,7 @@ from madeleine.memory.lessons.skill import MAX_SKILL_NAME_CHARS, render_lesson_a
 from madeleine.memory.lessons.values import AgentTaskFailureReport, Lesson, LessonWithOutcomeCounts
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 FAILURE = AgentTaskFailureReport(
@@ -39,14 +39,14 @@ TASK = "Many addresses are to be geocoded in one go"
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemoryStore]:
     settings = Settings(data_dir=tmp_path / "data", skill_directory=tmp_path / "skills")
     async with open_memory_store(settings, embedder=WordEmbedder(), background=False) as memory:
         yield memory
 
 
 @pytest.fixture
-def lessons(memory: OpenedMemory) -> LearnLessons:
+def lessons(memory: OpenedMemoryStore) -> LearnLessons:
     return memory.use_cases.lessons
 
 
@@ -86,7 +86,7 @@ async def test_a_lesson_is_found_by_its_condition_and_by_no_other_task_or_being(
         await lessons.load_lesson(BOB, found.memory.id)
 
 
-async def test_a_lesson_is_no_standing_preference(memory: OpenedMemory, lessons: LearnLessons) -> None:
+async def test_a_lesson_is_no_standing_preference(memory: OpenedMemoryStore, lessons: LearnLessons) -> None:
     """Sixty lessons would fill every prompt: they come when their condition does."""
     await lessons.report_failure(ADA, FAILURE, PROPOSAL)
     assert await memory.ledger.context.profile_entries(ADA) == []
@@ -180,7 +180,7 @@ def test_a_failure_never_adds_trust_and_a_help_never_takes_it(helped: int, faile
 
 
 async def test_a_forgotten_lesson_is_gone_with_its_steps_and_its_skill_is_named(
-    memory: OpenedMemory, lessons: LearnLessons, tmp_path: Path
+    memory: OpenedMemoryStore, lessons: LearnLessons, tmp_path: Path
 ) -> None:
     learnt = (await lessons.report_failure(ADA, FAILURE, PROPOSAL)).learnt
     assert learnt is not None

@@ -7,7 +7,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from madeleine.memory.index import RankingFeatures
+from madeleine.memory.index import MemoryRankingFeatures
 from madeleine.memory.model import Emotion, EmotionVector
 from madeleine.memory.rules.feelings import (
     EMOTION_LABELS,
@@ -25,8 +25,8 @@ def vector(label: Emotion) -> EmotionVector:
     return found
 
 
-def candidate(*emotions: Emotion, told: EmotionVector | None = None) -> RankingFeatures:
-    return RankingFeatures("", 0, (), emotions, 0, 0, emotion=told)
+def candidate(*emotions: Emotion, told: EmotionVector | None = None) -> MemoryRankingFeatures:
+    return MemoryRankingFeatures("", 0, (), emotions, 0, 0, emotion=told)
 
 
 def test_every_label_has_a_vector_of_its_own() -> None:

@@ -25,7 +25,7 @@ from madeleine.server.background.model_records import (
 )
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.server.wiring.open_memory import OpenedMemoryStore, open_memory_store
 from tests.doubles import ADA, WordEmbedder
 
 OLD, NEW = "old words", "new words"
@@ -44,13 +44,13 @@ def settings(tmp_path: Path, model: str = OLD) -> Settings:
 
 
 @asynccontextmanager
-async def opened(tmp_path: Path, model: str = OLD) -> AsyncIterator[OpenedMemory]:
+async def opened(tmp_path: Path, model: str = OLD) -> AsyncIterator[OpenedMemoryStore]:
     async with open_memory_store(settings(tmp_path, model), make_embedder=make_embedder, background=False) as memory:
         yield memory
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemoryStore]:
     async with opened(tmp_path) as memory:
         await store(memory, *TOLD)
         yield memory
@@ -70,23 +70,23 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return event
 
 
-async def store(memory: OpenedMemory, *texts: str) -> list[MemoryId]:
+async def store(memory: OpenedMemoryStore, *texts: str) -> list[MemoryId]:
     stored = await memory.use_cases.store(ADA, [NewScene(scene=Scene(action=text)) for text in texts])
     return [one.memory.id for one in stored]
 
 
-async def recalled(memory: OpenedMemory, text: str) -> list[str]:
+async def recalled(memory: OpenedMemoryStore, text: str) -> list[str]:
     answer = await memory.use_cases.recall(ADA, RecallQuery(text=text))
     return [one.scene.action for one, _ in answer.memories]
 
 
-async def switch(memory: OpenedMemory, model: str) -> WantedEmbeddingModelRecord:
+async def switch(memory: OpenedMemoryStore, model: str) -> WantedEmbeddingModelRecord:
     wanted = await EmbeddingModelRecords(memory.ledger.index_source).request_switch(model)
     await memory.model_switch.switch_or_record_refusal(wanted)
     return wanted
 
 
-async def refusal(memory: OpenedMemory, wanted: WantedEmbeddingModelRecord) -> str | None:
+async def refusal(memory: OpenedMemoryStore, wanted: WantedEmbeddingModelRecord) -> str | None:
     return await EmbeddingModelRecords(memory.ledger.index_source).refusal_reason(wanted.request)
 
 
@@ -108,7 +108,9 @@ async def test_the_new_model_serves_and_the_next_start_has_it_until_the_setting_
         assert (await recalled(memory, TOLD[7]))[0] == TOLD[7]
 
 
-async def test_a_call_that_began_with_the_old_model_ends_with_it(memory: OpenedMemory, changed: asyncio.Event) -> None:
+async def test_a_call_that_began_with_the_old_model_ends_with_it(
+    memory: OpenedMemoryStore, changed: asyncio.Event
+) -> None:
     """No vector of one model meets an index of another; what it stores is recalled by the new one."""
     begun, goes_on = asyncio.Event(), asyncio.Event()
 
@@ -136,7 +138,7 @@ async def test_a_call_that_began_with_the_old_model_ends_with_it(memory: OpenedM
 
 @pytest.mark.slow
 async def test_what_is_stored_and_forgotten_while_the_index_is_built_is_so_in_the_new_one(
-    memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
+    memory: OpenedMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ruling 25"""
     [gone] = await store(memory, "A secret about the lantern")
@@ -156,7 +158,7 @@ async def test_what_is_stored_and_forgotten_while_the_index_is_built_is_so_in_th
 
 
 async def test_a_model_that_cannot_serve_is_refused_and_the_old_one_goes_on(
-    tmp_path: Path, memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, memory: OpenedMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Unsteady(WordEmbedder):
         """Gives another vector each time."""
@@ -184,7 +186,7 @@ async def test_a_model_that_cannot_serve_is_refused_and_the_old_one_goes_on(
 
 
 async def test_the_old_vectors_are_kept_for_the_way_back_and_older_ones_dropped(
-    memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
+    memory: OpenedMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DIMENSIONS, "third", 32)
     await switch(memory, NEW)
@@ -206,7 +208,7 @@ async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
         assert memory.embedder.model_name == NEW
 
 
-async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
+async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemoryStore) -> None:
     """ruling 16: by the same texts in the default model, here one that is alike."""
     await switch(memory, NEW)
     calibration = await EmbeddingModelRecords(memory.ledger.index_source).calibration(memory.embedder.model_name)
@@ -214,7 +216,7 @@ async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
     assert memory.embedder.vector_space.calibration == calibration
 
 
-async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
+async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemoryStore) -> None:
     records = EmbeddingModelRecords(memory.ledger.index_source)
     await records.record_model_switch_for_next_start(
         EmbeddingModelSwitchRecord(model=NEW, previous=OLD, configured="something else")

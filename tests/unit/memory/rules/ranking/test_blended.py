@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
+from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, MemoryWordingTraits
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking import blended
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, word_and_meaning_scores
@@ -27,7 +27,7 @@ WEIGHTS = BlendedRankingWeights()
 GREATEST = 3.32
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
-PLAIN = RankingFeatures("", 0, (), (), 0, 0)
+PLAIN = MemoryRankingFeatures("", 0, (), (), 0, 0)
 
 
 def blended_ranking_scores(*arguments: Any, **more: Any) -> NDArray[np.float32]:
@@ -40,7 +40,7 @@ def blended_similarity(candidates: CandidatePool, **more: float) -> NDArray[np.f
 
 
 def pool(
-    cosine: Sequence[float], bm25: Sequence[float] = (), features: Sequence[RankingFeatures] | None = None
+    cosine: Sequence[float], bm25: Sequence[float] = (), features: Sequence[MemoryRankingFeatures] | None = None
 ) -> CandidatePool:
     """One query term of IDF 1, so that `bm25` is what it says."""
     return CandidatePool(
@@ -57,7 +57,9 @@ def pool(
     )
 
 
-def score(features: RankingFeatures, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
+def score(
+    features: MemoryRankingFeatures, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()
+) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
     [found] = blended_ranking_scores(
         query, pool([0.5], features=[features]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS
@@ -344,12 +346,14 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
         ("was Rome built?", replace(PLAIN, signals=MemoryWordingTraits(tells_when=True)), 0.0),
     ],
 )
-def test_the_wording_moves_the_score_where_it_is_asked_for(query: str, features: RankingFeatures, moved: float) -> None:
+def test_the_wording_moves_the_score_where_it_is_asked_for(
+    query: str, features: MemoryRankingFeatures, moved: float
+) -> None:
     assert score(features, query) - BASE == pytest.approx(moved, abs=2e-6)
 
 
 TRAITS = st.builds(
-    RankingFeatures,
+    MemoryRankingFeatures,
     st.sampled_from(["", "s", "t"]),
     st.just(0),
     st.sampled_from([(), ("user",), ("Hashi",), ("Ada", "Hashi")]),
@@ -367,8 +371,8 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
     every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 3.32. The user does not answer questions."""
     signs = MemoryWordingTraits(prefers=True, tells_when=True)
-    best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
-    after = RankingFeatures("s", 1, (), (), 0, 0)
+    best = MemoryRankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
+    after = MemoryRankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
     scores = blended_ranking_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
@@ -378,7 +382,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
 def test_a_score_lies_between_nought_and_one(
-    candidates: list[tuple[float, float, RankingFeatures]], cosine: float, trust: float
+    candidates: list[tuple[float, float, MemoryRankingFeatures]], cosine: float, trust: float
 ) -> None:
     """ruling 9: negative cosines included."""
     scores = blended_ranking_scores(
@@ -395,11 +399,11 @@ def test_a_score_lies_between_nought_and_one(
 
 @given(CANDIDATES, st.permutations(range(8)), st.floats(0, 1))
 def test_scores_do_not_depend_on_the_order_of_the_candidates(
-    candidates: list[tuple[float, float, RankingFeatures]], order: list[int], trust: float
+    candidates: list[tuple[float, float, MemoryRankingFeatures]], order: list[int], trust: float
 ) -> None:
     """Fusion ignores input order (style.md)."""
 
-    def scores(chosen: Sequence[tuple[float, float, RankingFeatures]]) -> list[float]:
+    def scores(chosen: Sequence[tuple[float, float, MemoryRankingFeatures]]) -> list[float]:
         found = blended_ranking_scores(
             "what did I tell Hashi",
             pool([c for c, _, _ in chosen], [b for _, b, _ in chosen], [t for _, _, t in chosen]),

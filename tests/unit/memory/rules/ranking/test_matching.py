@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.index import CandidatePool, MemoryRankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.matching import (
     CandidateCoverageOfNamedThings,
@@ -31,7 +31,7 @@ def pool(held: Sequence[Sequence[int]], unknown: Sequence[int] = (), idf: Sequen
     weights = np.asarray(held, np.float32).reshape(len(held), words)
     return CandidatePool(
         ids=tuple(MemoryId(str(i)) for i in range(len(held))),
-        features=tuple(RankingFeatures("", 0, (), (), 0, 0) for _ in held),
+        features=tuple(MemoryRankingFeatures("", 0, (), (), 0, 0) for _ in held),
         cosine=np.zeros(len(held), np.float32),
         weights=weights,
         idf=np.asarray(idf or [1.0] * words, np.float32),

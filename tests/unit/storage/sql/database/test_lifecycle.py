@@ -15,9 +15,9 @@ from madeleine.storage.sql.tables.lifecycle import (
     ErasureDeclaration,
     ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
-    LeaveUnchangedOnPatrolUndo,
     PatrolUndoDeclaration,
     ReferenceClearedWhenForgetting,
+    UntouchedByPatrolUndo,
 )
 from tests.rows import for_each_row
 
@@ -50,7 +50,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.key, *one.columns} <= columns
             case ForgottenRemovedByNamedFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepAllRowsWhenForgetting() | LeaveUnchangedOnPatrolUndo():
+            case KeepAllRowsWhenForgetting() | UntouchedByPatrolUndo():
                 assert one.reason
 
 
