@@ -4,23 +4,16 @@ seen from today."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import cache
-from itertools import takewhile
-from typing import NamedTuple
 
 from madeleine.memory.text.content_words import content_words, words_that_ask_or_join
-from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
-from madeleine.memory.text.lexicon import (
-    Lexicon,
-    lexicons_for_script_of_text,
-    load_lexicon,
-    load_lexicon_headers,
-    probable_lexicons,
-)
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, probable_lexicons
+from madeleine.memory.text.named_days import YEAR_PATTERN, NamedDays, find_named_days
 from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
+from madeleine.memory.text.parts_of_times import TimeBeside, with_part
 from madeleine.memory.text.relative_dates import (
     DEFAULT_DAYS,
     DEFAULT_WEEKS,
@@ -35,20 +28,12 @@ from madeleine.memory.text.relative_dates import (
     past_days_in_lexicon,
     week_containing_day,
     weekday_number_in_phrase,
-    weekend_before,
 )
-from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
 
-MAX_DAYS_TO_MONTH_WITHOUT_YEAR = 100
-"""Of a month that is farther away the last one is meant."""
-MAX_DATES_OF_PERIOD = 2
 MAX_CALENDAR_QUESTION_CHARS = 200
 """A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
 MIN_WORDS_TELLING_LANGUAGE = 6
 """Of a shorter question every language of its script is considered."""
-_HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
 _MADE_UP_CONTENT_WORD = "zqnamed"
 
 
@@ -72,21 +57,9 @@ _KINDS_OF_NOW = ("today", "this_week", "this_month")
 """These often mean no more than "now"."""
 
 
-class _NamedDays(NamedTuple):
-    """The one day, period, month, weekend or day of the week that a question names, with what it says before and behind
-    that, and the next and the last such days; `coming` is None if they are too far away. `may_be_name`: "May" may be
-    somebody."""
-
-    before: str
-    behind: str
-    coming: Days | None
-    past: Days
-    may_be_name: bool
-
-
 def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     """Empty for a question that names anything besides; the next and the last such days if nothing tells which of the
-    two are meant."""
+    two are meant; up to the last day that there is for "What is coming up?"."""
     if len(question) > MAX_CALENDAR_QUESTION_CHARS:
         return ()
     low = lowercase_with_straight_apostrophes(question)
@@ -94,21 +67,19 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     lexicons = lexicons_for_script_of_text(low) if is_short else probable_lexicons(low)
     for lexicon in lexicons:
         for match in _relative_days_in_lexicon(low, lexicon, today):
-            rest = f"{low[: match.start]} {low[match.end :]}"
-            is_before = _start_of_match_at_end(low[: match.start].strip(), "tells_before", lexicon) is not None
-            if not is_before and _has_only_question_and_calendar_words(rest, lexicon):
-                days = _up_to_today_if_asked(match.days, low[: match.start], lexicon, today)
-                if match.kind not in _KINDS_OF_NOW or _tells_of_past(low, lexicon):
-                    return (days,)
-                if _asks_for_coming_days(low, rest, lexicon):
-                    return ((today, days[1]),)
-    named = _find_named_days(question, today)
-    return () if named is None else tuple(dict.fromkeys(_days_meant_by_name(low, named, lexicons, today)))
+            if days := _days_meant_by_relative_words(low, match, lexicon, today):
+                return (days,)
+    named = [(one, lexicon) for lexicon in lexicons if (one := find_named_days(question, lexicon, today))]
+    meant = dict.fromkeys(_days_meant_by_name(named, probable_lexicons(low), today))
+    if meant:  # of what two languages read the one that reads more of it
+        return tuple(days for days in meant if not any(_are_within(other, days) for other in meant))
+    return ((today, date.max),) if any(_asks_for_all_to_come(low, lexicon) for lexicon in lexicons) else ()
 
 
 def days_named(question: str, today: date) -> Days | None:
-    """The days that a question names from today, or of the past and without a year, whatever else it asks; None if it
-    names none or several. A year is found by its words, and need not be that of the telling."""
+    """The days that a question names from today, or of the past and without a year, or as those to come ("coming up"),
+    whatever else it asks; None if it names none or several. A year is found by its words, and need not be that of the
+    telling."""
     low = lowercase_with_straight_apostrophes(question)
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None
@@ -121,40 +92,70 @@ def days_named(question: str, today: date) -> Days | None:
     }
     if days:
         return days.pop() if len(days) == 1 else None
-    named = None if _YEAR_PATTERN.search(low) else _find_named_days(question, today)
-    if named and any(_is_said_of_that_time(named, one) and _tells_of_past(low, one) for one in lexicons):
-        return named.past
-    return None
+    for lexicon in () if YEAR_PATTERN.search(low) else lexicons:
+        named = find_named_days(question, lexicon, today)
+        if named and _is_said_of_that_time(named, lexicon):
+            if _tells_of_past(_rest_of_question(named), lexicon):
+                return named.past
+            if named.which:
+                return named.nearest or named.past or named.coming
+    is_to_come = any(_has_pattern(low, lexicon, "coming_up") for lexicon in lexicons)
+    return (today, date.max) if is_to_come else None
 
 
-def _find_named_days(question: str, today: date) -> _NamedDays | None:
-    for find in (_named_date, _named_month, _named_weekday, _named_weekend):
-        with suppress(ValueError, OverflowError):  # the year 0 or 10000
-            if named := find(question, today):
-                return named
-    return None
+def _are_within(days: Days, others: Days) -> bool:
+    return days != others and others[0] <= days[0] and days[1] <= others[1]
 
 
 def _is_within(match: RelativeDaysMatch, other: RelativeDaysMatch) -> bool:
     return other.end - other.start > match.end - match.start and other.start <= match.start and match.end <= other.end
 
 
-def _days_meant_by_name(low: str, named: _NamedDays, lexicons: tuple[Lexicon, ...], today: date) -> Iterator[Days]:
-    rest = f"{named.before} {named.behind}"
-    coming = named.coming if named.coming and named.coming[1] >= today else None
-    if coming and any(_asks_for_coming_days(low, rest, lexicon) for lexicon in lexicons):
-        is_sure = any(_has_calendar_word(_without_word_of_time(named, lexicon), lexicon) for lexicon in lexicons)
-        yield coming
-        if is_sure:
-            return
-    for lexicon in probable_lexicons(low):
-        if _asks_for_days_of_that_time(named, lexicon):
-            is_past = _tells_of_past(low, lexicon)
-            is_since = _asks_since(named.before, lexicon)
-            if named.past[0] <= today:
-                yield (named.past[0], today) if is_since else named.past
-            if coming and not is_past and not is_since and not _begins_on_that_day(low, lexicon):
+def _days_meant_by_relative_words(low: str, match: RelativeDaysMatch, lexicon: Lexicon, today: date) -> Days | None:
+    """None if the question names anything besides, or, of "this week", does not ask for what is on or was."""
+    before, behind = low[: match.start], low[match.end :]
+    rest = f"{before} {behind}"
+    if _lies_outside(before, behind, lexicon) or not _has_only_question_and_calendar_words(rest, lexicon):
+        return None
+    first, last = match.days
+    if _asks_since(before, lexicon):
+        return first, max(last, today)
+    if match.kind not in _KINDS_OF_NOW or _tells_of_past(low, lexicon):
+        return match.days
+    if not _asks_for_coming_days(rest, lexicon) and not _has_pattern(low, lexicon, "asks_what_is_on"):
+        return None
+    return (today, last) if _has_pattern(low, lexicon, "to_come") else match.days
+
+
+def _days_meant_by_name(
+    named_in: Sequence[tuple[NamedDays, Lexicon]], probable: Sequence[Lexicon], today: date
+) -> Iterator[Days]:
+    """`named_in`: what is named, as each language reads it."""
+    is_sure = False
+    for named, lexicon in named_in:
+        rest = _rest_of_question(named)
+        is_outside = _lies_outside(named.before, named.behind, lexicon)
+        if (coming := _days_to_come(named, today)) and not is_outside and _asks_for_coming_days(rest, lexicon):
+            is_sure |= _has_calendar_word(_without_word_of_time(named, lexicon), lexicon)
+            yield coming
+    for named, lexicon in () if is_sure else named_in:
+        if lexicon in probable and _asks_for_days_of_that_time(named, lexicon):
+            rest = _rest_of_question(named)
+            is_past, is_since = _tells_of_past(rest, lexicon), _asks_since(named.before, lexicon)
+            past = named.past if is_past or is_since or not named.nearest else named.nearest
+            coming = named.nearest or _days_to_come(named, today)
+            if past and past[0] <= today:
+                yield (past[0], today) if is_since else past
+            if coming and not is_past and not is_since and not _begins_on_that_day(rest, lexicon):
                 yield coming
+
+
+def _days_to_come(named: NamedDays, today: date) -> Days | None:
+    return named.coming if named.coming and named.coming[1] >= today else None
+
+
+def _rest_of_question(named: NamedDays) -> str:
+    return f"{named.before} {named.behind}"
 
 
 @cache
@@ -165,6 +166,14 @@ def _any_relative_days_pattern(lexicon: Lexicon) -> re.Pattern[str]:
 
 
 def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
+    """With "the end of" before them, or behind them, if they have one."""
+    for match in _whole_relative_days_in_lexicon(low, lexicon, today):
+        beside = with_part(TimeBeside(low[: match.start], low[match.end :]), lexicon)
+        days = beside.part(match.days) if beside.part else None
+        yield RelativeDaysMatch(len(beside.before), len(low) - len(beside.behind), "part", days) if days else match
+
+
+def _whole_relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
     if not _any_relative_days_pattern(lexicon).search(low):
         return
     if (pattern := lexicon.pattern("next_weekday")) and (match := pattern.search(low)):
@@ -180,104 +189,43 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
     yield from past_days_in_lexicon(low, lexicon, today)
 
 
-def _named_date(question: str, today: date) -> _NamedDays | None:
-    low = lowercase_with_straight_apostrophes(question)
-    if not any(map(str.isdigit, low)):
-        return None
-    days = sorted({(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(low, today)})
-    if not 1 <= len(days) <= MAX_DATES_OF_PERIOD:
-        return None
-    nearest = days[0][0], days[-1][1]
-    rest = text_without_dates(low)
-    before = "".join(left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, rest, strict=False)))
-    behind = rest[len(before) :]
-    if len(days) > 1:  # "between 16 and 18 November", of which the 16 is left
-        before = before[: next((at for at, sign in enumerate(before) if sign.isdigit()), len(before))]
-    is_to_come = nearest[0] > today and not _YEAR_PATTERN.search(low)
-    return _NamedDays(before, behind, nearest, _a_year_earlier(nearest) if is_to_come else nearest, False)
-
-
-def _named_month(question: str, today: date) -> _NamedDays | None:
-    low = lowercase_with_straight_apostrophes(question)
-    numbers = month_numbers_by_name_in_text(low)
-    places = [match for match in NUMBER_OR_WORD_PATTERN.finditer(low) if match[0] in numbers]
-    is_name = bool(places)
-    places = places or [*_MONTH_NUMBER_PATTERN.finditer(low)]
-    if len(places) != 1:
-        return None
-    [place] = places
-    month = numbers[place[0]] if is_name else int(place[1])
-    past = month_containing_day(date(today.year - (month > today.month), month, 1))
-    coming = month_containing_day(date(today.year + (month < today.month), month, 1))
-    is_soon = (coming[0] - today).days <= MAX_DAYS_TO_MONTH_WITHOUT_YEAR
-    return _NamedDays(low[: place.start()], low[place.end() :], coming if is_soon else None, past, is_name)
-
-
-def _named_weekday(question: str, today: date) -> _NamedDays | None:
-    low = lowercase_with_straight_apostrophes(question)
-    numbers = _weekday_numbers_by_name()
-    matches = (match for match in _HYPHENATED_WORD_PATTERN.finditer(low) if match[0] in numbers)
-    places = [(match, numbers[match[0]]) for match in matches]
-    if len(places) != 1:
-        return None
-    [(place, weekday)] = places
-    past = latest_weekday_before(today, weekday)
-    coming = past + timedelta(weeks=1)
-    # Where weekdays are written small, one with a capital is a name.
-    may_be_name = len(low) != len(question) or not question[place.start()].islower()
-    return _NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), may_be_name)
-
-
-def _named_weekend(question: str, today: date) -> _NamedDays | None:
-    low = lowercase_with_straight_apostrophes(question)
-    patterns = (lexicon.pattern("weekend") for lexicon in probable_lexicons(low))
-    place = next((match for pattern in patterns if pattern and (match := pattern.search(low))), None)
-    if place is None:
-        return None
-    first, last = past = weekend_before(today)
-    coming = first + timedelta(weeks=1), last + timedelta(weeks=1)
-    return _NamedDays(low[: place.start()], low[place.end() :], coming, past, False)
-
-
-@cache
-def _weekday_numbers_by_name() -> Mapping[str, int]:
-    """From 0 for Monday, in the languages that put spaces between words. Each line of `days` has seven."""
-    lexicons = [lexicon for lexicon in map(load_lexicon, load_lexicon_headers()) if lexicon.entries.get("spaced", True)]
-    lines = (line.split() for lexicon in lexicons for line in lexicon.entries["days"].strip().splitlines())
-    return {name: at % 7 for line in lines if len(line) % 7 == 0 for at, name in enumerate(line)}
-
-
-def _a_year_earlier(days: Days) -> Days:
-    """28 February for the 29th of a year that has none."""
-    first, last = (
-        day.replace(year=day.year - 1, day=28 if (day.month, day.day) == (2, 29) else day.day) for day in days
-    )
-    return first, last
-
-
-def _asks_for_coming_days(low: str, rest: str, lexicon: Lexicon) -> bool:
-    """Whether it has a word for it, and asks neither for the past nor for what begins on that day."""
+def _asks_for_coming_days(rest: str, lexicon: Lexicon) -> bool:
+    """Whether it has a word for it, and asks neither for the past nor for what begins on that day. `rest`: the question
+    without its days."""
     return (
         _has_only_question_and_calendar_words(rest, lexicon)
         and _has_calendar_word(rest, lexicon)
-        and not _tells_of_past(low, lexicon)
-        and not _begins_on_that_day(low, lexicon)
+        and not _tells_of_past(rest, lexicon)
+        and not _begins_on_that_day(rest, lexicon)
     )
 
 
-def _asks_for_days_of_that_time(named: _NamedDays, lexicon: Lexicon) -> bool:
+def _asks_for_all_to_come(low: str, lexicon: Lexicon) -> bool:
+    """ "What is coming up?", and not "What deadlines are coming up?"."""
+    pattern = lexicon.pattern("coming_up")
+    if not (match := pattern.search(low) if pattern else None):
+        return False
+    rest = f"{low[: match.start()]} {low[match.end() :]}"
+    return _has_only_question_and_calendar_words(rest, lexicon) and not _has_calendar_word(rest, lexicon)
+
+
+def _asks_for_days_of_that_time(named: NamedDays, lexicon: Lexicon) -> bool:
     without = _without_word_of_time(named, lexicon)
     return (
         _is_said_of_that_time(named, lexicon)
         and _has_only_question_and_calendar_words(without, lexicon)
-        and not _has_calendar_word(without, lexicon)
+        and (not _has_calendar_word(without, lexicon) or _tells_of_past(_rest_of_question(named), lexicon))
     )
 
 
-def _is_said_of_that_time(named: _NamedDays, lexicon: Lexicon) -> bool:
+def _is_said_of_that_time(named: NamedDays, lexicon: Lexicon) -> bool:
     """Whether a word before the day says that something was in that time or since then, and not, say, before it; or no
     such word does."""
     ahead = named.before.strip()
+    if _lies_outside(ahead, named.behind, lexicon):
+        return False
+    if named.is_surely_time:
+        return lexicon.start_of_match_at_end("from_day", ahead) is None or _asks_since(ahead, lexicon)
     if not ahead or not lexicon.entries.get("spaced", True):
         return not named.may_be_name
     if _without_word_of_time(named, lexicon) != f"{ahead} {named.behind}":
@@ -286,38 +234,37 @@ def _is_said_of_that_time(named: _NamedDays, lexicon: Lexicon) -> bool:
     return not named.may_be_name and bool(last) and last[0] not in lexicon.words("function_words", "stop_words")
 
 
-def _without_word_of_time(named: _NamedDays, lexicon: Lexicon) -> str:
+def _lies_outside(before: str, behind: str, lexicon: Lexicon) -> bool:
+    """Whether it is before or after these days that something is asked for."""
+    ahead = before.strip()
+    words_ahead = ("tells_before", "not_in_time")
+    return (
+        any(lexicon.start_of_match_at_end(name, ahead) is not None for name in words_ahead)
+        or lexicon.end_of_match_at_start("not_in_time_behind", behind.strip()) is not None
+    )
+
+
+def _without_word_of_time(named: NamedDays, lexicon: Lexicon) -> str:
     """What is said beside the day and a word such as "on" before it."""
     ahead = named.before.strip()
-    starts = (_start_of_match_at_end(ahead, name, lexicon) for name in ("in_time", "since_time"))
+    starts = (lexicon.start_of_match_at_end(name, ahead) for name in ("in_time", "since_time"))
     return f"{ahead[: next((start for start in starts if start is not None), len(ahead))]} {named.behind}"
 
 
-def _tells_of_past(low: str, lexicon: Lexicon) -> bool:
-    return _has_pattern(low, lexicon, "asks_past", "happened")
+def _tells_of_past(text: str, lexicon: Lexicon) -> bool:
+    return _has_pattern(text, lexicon, "asks_past", "happened")
 
 
-def _begins_on_that_day(low: str, lexicon: Lexicon) -> bool:
-    return _has_pattern(low, lexicon, "from_day", "from_day_behind")
+def _begins_on_that_day(text: str, lexicon: Lexicon) -> bool:
+    return _has_pattern(text, lexicon, "from_day", "from_day_behind")
 
 
-def _has_pattern(low: str, lexicon: Lexicon, *names: str) -> bool:
-    return any(pattern and pattern.search(low) for pattern in map(lexicon.pattern, names))
-
-
-def _up_to_today_if_asked(days: Days, before: str, lexicon: Lexicon, today: date) -> Days:
-    return (days[0], max(days[1], today)) if _asks_since(before, lexicon) else days
+def _has_pattern(text: str, lexicon: Lexicon, *names: str) -> bool:
+    return any(pattern and pattern.search(text) for pattern in map(lexicon.pattern, names))
 
 
 def _asks_since(before: str, lexicon: Lexicon) -> bool:
-    return _start_of_match_at_end(before.strip(), "since_time", lexicon) is not None
-
-
-def _start_of_match_at_end(text: str, pattern_name: str, lexicon: Lexicon) -> int | None:
-    """Where a match of the pattern begins that reaches the end of the text."""
-    pattern = lexicon.pattern(pattern_name)
-    matches = pattern.finditer(text) if pattern else ()
-    return next((match.start() for match in matches if match.end() == len(text)), None)
+    return lexicon.start_of_match_at_end("since_time", before.strip()) is not None
 
 
 def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
@@ -327,13 +274,12 @@ def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
 
 
 def _has_only_question_and_calendar_words(question: str, lexicon: Lexicon) -> bool:
-    """Whether it holds nothing but words that ask, that join, and that mean a calendar, and is in that language."""
+    """Whether it holds nothing but words that ask, that join, and that mean a calendar or news, and is in that
+    language."""
     words = NUMBER_OR_WORD_PATTERN.findall(question)
+    of_calendar = lexicon.words("calendar_words", "news_words")
     if lexicon.entries.get("spaced", True):
-        own = sum(word in words_that_ask_or_join(lexicon) or word in lexicon.words("calendar_words") for word in words)
+        own = sum(word in words_that_ask_or_join(lexicon) or word in of_calendar for word in words)
         if words and 2 * own <= len(words):
             return False
-    return set(content_words(f"{question} {_MADE_UP_CONTENT_WORD}")) <= {
-        _MADE_UP_CONTENT_WORD,
-        *lexicon.words("calendar_words"),
-    }
+    return set(content_words(f"{question} {_MADE_UP_CONTENT_WORD}")) <= {_MADE_UP_CONTENT_WORD, *of_calendar}

@@ -15,7 +15,9 @@ of it that no ending tells; they are of English alone, whose endings the index k
 space is a word list, `[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each
 emotion (of a language without spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
 whole words where the language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]`
-patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. `[retold]`
+patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. Words in
+`[ordinals]` count the weeks of a month or the quarters of a year, and name the `last` of them; `{ordinal}` and `{last}`
+stand for these. `[feasts]` tells of a pattern its first and last day in every year: `12-24/12-26`. `[retold]`
 lists what may differ when a text is told again (`memory.text.wording`): `fillers`, `forms` and `endings` (each line
 interchangeable, `-` for none), `beginnings`, `accents_tell` where an accent is part of the word, and `spaces_are_free`
 where words may be joined. Only some may differ everywhere; `cases` and `case_endings` may in one word; `tenses` and
@@ -72,6 +74,15 @@ class Lexicon:
         lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
         return self._compile_pattern_lines(lines) if lines.strip() else None
 
+    def start_of_match_at_end(self, name: str, text: str) -> int | None:
+        """Where a match of the pattern begins that reaches the end of the text."""
+        matches = pattern.finditer(text) if (pattern := self.pattern(name)) else ()
+        return next((match.start() for match in matches if match.end() == len(text)), None)
+
+    def end_of_match_at_start(self, name: str, text: str) -> int | None:
+        match = pattern.match(text) if (pattern := self.pattern(name)) else None
+        return match.end() if match else None
+
     @cached_property
     def digits_by_number_word(self) -> Mapping[str, str]:
         """The digits that each word for a number stands for."""
@@ -86,8 +97,22 @@ class Lexicon:
                 found |= {word: found.get(word, frozenset()) | {digits} for word in words.split()}
         return found
 
+    @cached_property
+    def number_by_ordinal_word(self) -> Mapping[str, int]:
+        """Of each word for which one of several it is; -1 for the last one."""
+        ordinals = self.entries.get("ordinals", {}).items()
+        return {word: -1 if name == "last" else int(name) for name, words in ordinals for word in words.split()}
+
+    @cached_property
+    def _expression_by_part(self) -> Mapping[str, str]:
+        numbers = self.number_by_ordinal_word
+        ordinal, last = (
+            "|".join(word for word in numbers if (numbers[word] < 0) == is_last) for is_last in (False, True)
+        )
+        return {"ordinal": ordinal, "last": last, **self.entries.get("parts", {})}
+
     def _compile_pattern_lines(self, lines: str) -> re.Pattern[str]:
-        for part, expression in self.entries.get("parts", {}).items():
+        for part, expression in self._expression_by_part.items():
             lines = lines.replace(f"{{{part}}}", f"(?:{expression})")
         expression = "|".join(line.strip() for line in lines.strip().splitlines())
         return re.compile(rf"(?<!\w)(?:{expression})(?!\w)" if self.entries.get("spaced", True) else expression)

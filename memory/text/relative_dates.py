@@ -40,7 +40,10 @@ class RelativeDaysMatch(NamedTuple):
 
 
 def days_as_text(days: Days) -> str:
+    """The last day that there is stands for no end."""
     first, last = days
+    if last == date.max:
+        return f"{first} or later"
     return str(first) if first == last else f"{first} to {last}"
 
 
