@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
@@ -83,19 +83,17 @@ async def recall_by_days_if_asked_for(
     others = await recall(query)
     if not periods:
         return others
-    of_period = replace(query, limit=most, max_limit=0, token_budget=query.token_budget // len(periods))
-    answers = [await _recall_dated(call, recall, of_period, days, lists_all=lists_all) for days in periods]
-    answered = [
-        (days, answer) for days, answer in zip(periods, answers, strict=True) if answer.memories or answer.too_long
-    ]
+    of_period = replace(query, limit=most, max_limit=0)
+    answers = await _recall_each_dated(call, recall, of_period, periods, lists_all=lists_all)
+    answered = [days for days in periods if any(days == of_days for of_days, _ in answers)]
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
         said_again = {no_match_dated_notice(days) for days in periods}
         return replace(others, notices=(notice, *(each for each in others.notices if each not in said_again)))
-    memories = {scored[0].id: scored for _, answer in answered for scored in answer.memories}
+    memories = {scored[0].id: scored for _, answer in answers for scored in answer.memories}
     near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
-    results = [answer for _, answer in answered]
-    notice = f"What is dated {_periods_as_text([days for days, _ in answered])}."
+    results = [answer for _, answer in answers]
+    notice = f"What is dated {_periods_as_text(answered)}."
     return replace(
         results[0],
         memories=tuple(sorted(memories.values(), key=lambda scored: scored[0].happened_at)),
@@ -120,13 +118,40 @@ def _without_overlap(periods: Sequence[Days]) -> list[Days]:
     return joined
 
 
+def _over_and_left(days: Days, today: date) -> list[Days]:
+    """What of these days is over, and what of them is left from today on."""
+    first, last = days
+    return [(first, today - timedelta(days=1)), (today, last)] if first < today <= last else [days]
+
+
+async def _recall_each_dated(
+    call: ToolCallContext, recall: Recall, query: RecallQuery, periods: Sequence[Days], *, lists_all: bool
+) -> list[tuple[Days, RecallResult]]:
+    """In order, with the period that it is of, what brings something. What is later is recalled first, and what is
+    earlier has the tokens that it leaves, and of one period the memories."""
+    parts = [(days, part) for days in periods for part in _over_and_left(days, call.use_cases.recall.now().date())]
+    answers: list[tuple[Days, RecallResult]] = []
+    tokens, room = query.token_budget, dict.fromkeys(periods, query.limit)
+    for left, (days, part) in zip(range(len(parts), 0, -1), reversed(parts), strict=True):
+        of_part = replace(query, token_budget=tokens // left, limit=max(1, room[days]))
+        answer = await _recall_dated(call, recall, of_part, part, lists_all=lists_all)
+        if answer.memories or answer.too_long:
+            tokens -= min(tokens, answer.total_tokens)
+            room[days] -= len(answer.memories)
+            answers.append((days, answer))
+    return answers[::-1]
+
+
 async def _recall_dated(
     call: ToolCallContext, recall: Recall, query: RecallQuery, days: Days, *, lists_all: bool
 ) -> RecallResult:
     """Of a time that is over what was true at its end. A memory that is compared by nothing, as one in a language that
     the model cannot read, is no candidate of a recall: it is listed behind the others as far as there is room."""
     since, until = first_and_last_moment_of_days(days)
-    as_of = until if until < call.use_cases.recall.now() else None
+    now = call.use_cases.recall.now()
+    if days[1] == date.max:  # of what is coming up: what is dated to today, but not what was told today without a date
+        since = now + timedelta(seconds=1)
+    as_of = until if until < now else None
     query = replace(query, since=since, until=until, as_of=as_of)
     dated = await recall(query)
     if not lists_all or dated.omitted or dated.truncated or dated.too_long:

@@ -147,3 +147,36 @@ async def test_what_is_too_long_for_the_budget_is_dated_all_the_same(use: Use) -
     await use("store", text="Ada wrote down " + "a long list of words " * 40, when=str(day(-1)))
     answer = await use("recall", query="What happened yesterday?", format="memories", token_budget=20)
     assert "Nothing is dated" not in answer["notice"]
+
+
+async def test_of_days_around_today_what_is_over_is_told_as_it_was(use: Use) -> None:
+    """What was superseded today was left out of "this week"."""
+    old = await use("store", text="Production was upgraded to Postgres 16", when=str(day(-6)))
+    await use("store", text="Production was upgraded to Postgres 17", when=str(day(0)), supersedes=old["id"])
+    asked = f"What happened since {day(-9):%-d %B %Y}?"
+    assert await texts(use, asked) == [
+        "Production was upgraded to Postgres 16",
+        "Production was upgraded to Postgres 17",
+    ]
+    answer = await use("recall", query=asked, format="memories", limit=1)
+    assert len(answer["memories"]) <= 2
+    assert answer["notice"].startswith(f"What is dated {day(-9)} to {day(0)}.")
+
+
+async def test_what_is_coming_up_is_all_that_is_dated_from_today_on(use: Use) -> None:
+    """It found nothing, for it names nothing."""
+    await begun(use)
+    for text, days in (("The grant is due", 400), ("Leni's recital", 4), ("The fair opened", -4)):
+        await use("store", text=text, when=str(day(days)))
+    answer = await use("recall", query="What's coming up?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
+    assert answer["notice"] == f"What is dated {day(0)} or later."
+
+
+async def test_deadlines_that_are_coming_up_come_first(use: Use) -> None:
+    await begun(use)
+    for text, days in (("The deadline of the tax return", -20), ("The deadline of the grant", 30)):
+        await use("store", text=text, when=str(day(days)))
+    assert (await texts(use, "What deadline is coming up?"))[0] == "The deadline of the grant"
+    notice = (await use("recall", query="Which quarrels are coming up?", format="memories"))["notice"]
+    assert notice == f"Near is first what is dated {day(0)} or later."
