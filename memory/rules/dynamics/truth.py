@@ -116,30 +116,51 @@ def first_timeline_period_if_not_future(memory: Memory, now: datetime) -> IsoPer
 
 def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: datetime) -> tuple[Memory, Memory]:
     """Both memories after an act at `at`. The new one may have been superseded since: of a chain the later link may be
-    told first. What was to be true from a later day on, and is not to be any more, has no beginning of its own. Raises
-    `NotCurrent` if the old one is not current or the new one was not when it took its place, `InvalidInput` for a
-    memory that would supersede itself, or would be true before what it supersedes."""
+    told first. What was to be true from a later day on, and ended before that day, was a plan: it has no beginning of
+    its own, whenever that is told (ADR 54). Raises `NotCurrent` if the old one is not current or the new one was not
+    when it took its place, `InvalidInput` for a memory that would supersede itself, or would be true before what it
+    supersedes."""
     if old.id == new.id:
         raise InvalidInput(f"Memory {old.short_id} cannot supersede itself. Nothing was changed.")
     require_current_memory(old)
     if not was_superseded_after(new, since):
         require_current_memory(new)
-    if old.valid_from is not None and is_in_future(old.valid_from, at):
+    begin, begin_text = _told_beginning(old)
+    is_plan_still = old.valid_from is not None and is_in_future(old.valid_from, at)
+    if begin is not None and since < begin and not is_plan_still and not _was_only_planned(old, begin):
+        _refuse_end_before_start(old, begin_text)
+    if is_plan_still or (begin is not None and since < begin):
         old = replace(old, valid_from=None)
-    elif old.valid_from is not None and since < old.valid_from:
-        _refuse_end_before_start(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
-    elif old.valid_from is None and (begin := first_timeline_period_if_not_future(old, at)) and since < begin.start:
-        _refuse_end_before_start(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),
         replace(new, valid_from=new.valid_from or since),
     )
 
 
-def _refuse_end_before_start(old: Memory, begin: str, remedy: str) -> NoReturn:
+def _told_beginning(memory: Memory) -> tuple[datetime, str] | tuple[None, str]:
+    """Since when it is true, or is to be, by what was told of it, and the same as told; None if no day was told."""
+    if memory.valid_from is not None:
+        return memory.valid_from, memory.valid_from.date().isoformat()
+    period = first_timeline_period(memory.scene.when)
+    return (period.start, period.text) if period else (None, "")
+
+
+def _was_only_planned(memory: Memory, begin: datetime) -> bool:
+    """Whether it was told before it was to begin, and no act has said since that it took the place of another one."""
+    return is_in_future(begin, memory.created_at) and not memory.before
+
+
+def _refuse_end_before_start(old: Memory, begin: str) -> NoReturn:
+    if old.valid_from is not None:
+        remedy = f"{old.short_id} was wrong or never came true, retract it by update_memory"
+    else:
+        remedy = (
+            f"{old.short_id} has the wrong date, or was a plan that was told before that day, update_memory its when "
+            "alone, to the day of telling, and repeat this"
+        )
     raise InvalidInput(
         f"Memory {old.short_id} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
-        f"later date as when, or, {remedy}."
+        f"later date as when; if this was true before {old.short_id}, store it without supersedes; or, if {remedy}."
     )
 
 
