@@ -34,7 +34,8 @@ class KeywordQuery:
     include_compressed: bool = False
     include_retracted: bool = False
     as_of: datetime | None = None
-    """What was true then; None for what is true now, found by any of its versions (ruling 14)."""
+    """What was true then; None for what is true now, found by any of its versions (ruling 14), or of a window of time
+    for the latest version that lies in it (`rules.dynamics.windows`)."""
     limit: int = 10
     after: tuple[int, str] | None = None
 
@@ -43,7 +44,7 @@ class KeywordQuery:
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
     400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
-    `number`, `lesson`, `truth`, `since`, `before`: of a memory; `when`: the day of a memory or a diary entry.
+    `number`, `lesson`, `truth`, `since`, `until`, `before`: of a memory; `when`: the day of a memory or a diary entry.
     `further_texts`: parts of a memory that are searched and not in `text`."""
 
     source: SearchSource
@@ -63,6 +64,7 @@ class SearchHit:
     truth: TruthStatus = "current"
     since: str = ""
     before: str = ""
+    until: str = ""
     position: tuple[int, str]
 
     @property

@@ -33,7 +33,11 @@ from madeleine.memory.rules.dynamics.future_dates import (
     future_day_when_new_may_replace_old,
     future_start_of_replacement,
 )
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
+from madeleine.memory.rules.dynamics.truth import (
+    beginning_of_validity,
+    end_of_superseded_version_text,
+    version_start_date_text,
+)
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory, truncate_with_ellipsis
 from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
@@ -124,7 +128,7 @@ def memory_dates_lesson_and_status_as_json(memory: Memory) -> dict[str, Any]:
         since=version_start_date_text(memory),
         before=memory.before,
         status=status_limiting_recall(memory),
-        until=memory.valid_until.date().isoformat() if memory.truth == "superseded" and memory.valid_until else None,
+        until=end_of_superseded_version_text(memory),
     )
 
 
@@ -212,6 +216,7 @@ def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, An
             since=hit.since,
             before=hit.before,
             status=_status_limiting_recall_of_hit(hit),
+            until=hit.until,
         ),
     }
     if not details:

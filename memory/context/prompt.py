@@ -152,7 +152,8 @@ def _core_block_prompt_text(block: CoreBlock) -> str:
 
 
 def _search_hit_prompt_text(hit: SearchHit) -> str:
-    return render_dated_item(hit.source, hit.timestamp, text_with_version_change(hit.snippet, hit.since, hit.before))
+    text = text_with_version_change(hit.snippet, hit.since, hit.before, hit.until)
+    return render_dated_item(hit.source, hit.timestamp, text)
 
 
 def shown_preferences(profile: Sequence[ProfileEntry]) -> list[ProfileEntry]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from madeleine.memory.index import CandidatePool, RecallIndex
-from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.recall.newer_pairs import (
     NewerAndOlderMemory,
     compare_pairs,
@@ -17,7 +17,6 @@ from madeleine.memory.recall.newer_pairs import (
     rarities_of_rarest_shared_words,
 )
 from madeleine.memory.recall.ports import PossibleNewerVersionPair, RecallLedger
-from madeleine.memory.recall.selection import is_recallable_as_of
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
 from madeleine.memory.rules.ranking.blended import analyse_query
@@ -267,7 +266,7 @@ async def _plans_with_memories_true_until_them(
     true = (
         memory
         for memory in await ledger.memories_with_ids(scope, list(plan_by_current))
-        if is_recallable_as_of(memory, None) and not memory.compressed
+        if memory.status in LIVING_STATUSES and memory.truth == "current" and not memory.compressed
         if memory.valid_from is None or not is_in_future(memory.valid_from, now)
     )
     return [(plan_by_current[memory.id], memory) for memory in true]

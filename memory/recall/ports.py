@@ -148,5 +148,8 @@ class MessageTagSearchLedger(Protocol):
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """As `RecallLedger.current_version_id_by_memory_id`."""
 
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        """As `RecallLedger.all_versions_by_memory_id`."""
+
     async def hits_with_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

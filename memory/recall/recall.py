@@ -49,7 +49,7 @@ from madeleine.memory.recall.selection import (
     RecallQuery,
     RecallSelection,
     RecallSelector,
-    is_recallable_as_of,
+    is_recallable,
     rerank,
 )
 from madeleine.memory.recall.true_versions import distinct_true_version_ids, read_and_find_preferences, true_version_ids
@@ -199,6 +199,7 @@ class RecallMemories:
         weakest = min((score for _, score in (*preferences, *memories) if score), default=0.0)
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
+            matching = (memory for memory in matching if memory.truth == "current")
             self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return RecallResult(
             memories=memories,
@@ -217,7 +218,7 @@ class RecallMemories:
             ),
             truncated=selection.truncated,
             too_long=selection.too_long,
-            near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
+            near=tuple(memory for memory in near if is_recallable(memory, query)),
             unknown_words=unknown_words_to_name(query.text, ranked),
         )
 

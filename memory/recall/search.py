@@ -40,6 +40,7 @@ from madeleine.memory.recall.ports import (
     MessageTagSearchLedger,
     ReactivationRecorder,
 )
+from madeleine.memory.rules.dynamics.windows import id_of_version_in_window
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
     deduplicated_hits,
@@ -224,7 +225,7 @@ class SearchByTagsFromMessage:
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_with_ids(scope, [ref for ref, _ in best])}
         superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
         if superseded and query.as_of is None:
-            current = await self._current_version_hits(scope, superseded, query)
+            current = await self._hits_of_shown_versions(scope, superseded, query)
             hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
@@ -235,14 +236,24 @@ class SearchByTagsFromMessage:
         left_out = len(best) - len({(hit.source, hit.id) for hit, _ in others})
         return SearchPage(page, omitted=sum(sum(one.counts.values()) for one in matches) - left_out - len(page))
 
-    async def _current_version_hits(
+    async def _hits_of_shown_versions(
         self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
     ) -> dict[tuple[SearchSource, str], SearchHit]:
-        """Hits of the current versions, by those that they are shown for (ruling 14)."""
-        current = await self.ledger.current_version_id_by_memory_id(scope, superseded)
-        hits = await self.ledger.hits_with_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
+        """Hits of the current versions, or of those of the window, by those that they are shown for (ruling 14)."""
+        versions = await self._shown_version_ids(scope, superseded, query)
+        hits = await self.ledger.hits_with_ids(scope, [("memories", id_) for id_ in dict.fromkeys(versions.values())])
         shown = {hit.id: hit for hit in hits if query.include_dead or hit.status != "dead"}
-        return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
+        return {("memories", id_): shown[last] for id_, last in versions.items() if last in shown}
+
+    async def _shown_version_ids(
+        self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
+    ) -> dict[MemoryId, MemoryId]:
+        since, until = query.since, query.until
+        if not (since or until):
+            return await self.ledger.current_version_id_by_memory_id(scope, superseded)
+        chains = await self.ledger.all_versions_by_memory_id(scope, superseded)
+        shown = ((id_, id_of_version_in_window(id_, chain, since, until)) for id_, chain in chains.items())
+        return {id_: version for id_, version in shown if version is not None}
 
 
 def _is_message_itself(hit: SearchHit, message: str) -> bool:

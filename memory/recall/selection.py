@@ -175,12 +175,15 @@ class RecallSelection:
         return *self.preferences, *self.memories
 
 
-def is_recallable_as_of(memory: Memory, as_of: datetime | None) -> bool:
-    """Whether a recall may return a memory: living and current, or, as of an earlier time, true then. The index may not
-    have taken in the last change yet."""
-    if as_of is None:
-        return memory.status in LIVING_STATUSES and memory.truth == "current"
-    return memory.absorbed_into is None and was_true_at(memory, as_of)
+def is_recallable(memory: Memory, query: RecallQuery) -> bool:
+    """Whether a recall may return a memory: living and current, or of a window of time what was, or, as of an earlier
+    time, true then. The index may not have taken in the last change yet."""
+    if query.as_of is not None:
+        return memory.absorbed_into is None and was_true_at(memory, query.as_of)
+    may_be_superseded = bool(query.since or query.until)
+    return memory.status in LIVING_STATUSES and (
+        memory.truth == "current" or (may_be_superseded and memory.truth == "superseded")
+    )
 
 
 @dataclass(eq=False)
@@ -288,11 +291,10 @@ class RecallSelector:
 
     async def _keep_recallable(self, memories: Collection[Memory]) -> list[Memory]:
         told = await self._absorbed_ids_told_before_survivors(memories)
-        as_of = self.query.as_of
         return [
             memory
             for memory in memories
-            if (memory.id in told or is_recallable_as_of(memory, as_of)) and self._passes_filters(memory)
+            if (memory.id in told or is_recallable(memory, self.query)) and self._passes_filters(memory)
         ]
 
     async def _absorbed_ids_told_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:

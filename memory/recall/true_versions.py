@@ -1,30 +1,43 @@
-"""Of what matches, the versions that are true, and which of them are preferences (rulings 14, 15)."""
+"""Of what matches, the versions that are true or lie in the window asked for, and which of them are preferences
+(rulings 14, 15)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.dynamics.truth import id_of_version_true_at
+from madeleine.memory.rules.dynamics.windows import id_of_version_in_window, is_dated_in_window
 
 
 async def true_version_ids(
     ledger: RecallLedger, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
 ) -> Mapping[MemoryId, MemoryId | None]:
     """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
-    where nothing is known of that time. Matches that were never superseded cost nothing."""
-    as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
+    where nothing is known of that time. Of a window of time (`since`, `until`) the latest version that lies in it, also
+    one that is superseded. Matches that were never superseded cost nothing."""
+    as_of, has_window = query.as_of, bool(query.since or query.until)
+    places = {"earlier"} if as_of is None else {"earlier", "last"}
     features = zip(pool.ids, pool.features, strict=True)
     versions = [id_ for id_, found in features if found.version in places and id_ in matching]
     if not versions:
         return {}
-    if as_of is None:
+    if as_of is None and not has_window:
         return {**await ledger.current_version_id_by_memory_id(scope, versions)}
     chains = await ledger.all_versions_by_memory_id(scope, versions)
-    return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
+    if as_of is None:
+        return {id_: id_of_version_in_window(id_, chain, query.since, query.until) for id_, chain in chains.items()}
+    return {id_: _id_of_version_true_in_window(chain, query, as_of) for id_, chain in chains.items()}
+
+
+def _id_of_version_true_in_window(chain: Sequence[Memory], query: RecallQuery, as_of: datetime) -> MemoryId | None:
+    true = id_of_version_true_at(chain, as_of)
+    dated = (one.id for one in chain if one.id == true and is_dated_in_window(one, query.since, query.until))
+    return next(dated, None)
 
 
 def distinct_true_version_ids(

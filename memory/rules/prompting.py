@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal, Protocol, get_args
 
 from madeleine.memory.model import Category, DatedAction, Memory, date_of_timeline_entry, memory_date, scene_to_text
-from madeleine.memory.rules.dynamics.truth import version_start_date_text
+from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.structure import escape_all_markup
 
@@ -43,19 +43,25 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     has_date = has_date and memory.valid_from != memory.happened_at
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
-    text = text_with_version_change(text, version_start_date_text(memory), memory.before)
+    text = text_with_version_change(text, *_version_change_of_memory(memory))
     return f"[{memory.category.upper()}] {escape_tags_on_one_line(text)}"
 
 
-def render_version_change(since: str, before: str) -> str:
-    """Since when a version is true, and what was before; "" for a memory that has superseded none (ruling 14)."""
-    parts = {"since ": since, "before: ": before}
+def render_version_change(since: str, before: str, until: str = "") -> str:
+    """Since when a version is true, until when it was, and what was before; "" for a memory that neither has superseded
+    another nor was superseded (ruling 14)."""
+    parts = {"since ": since, "until ": until, "before: ": before}
     return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
-def text_with_version_change(text: str, since: str, before: str) -> str:
-    change = render_version_change(since, before)
+def text_with_version_change(text: str, since: str, before: str, until: str = "") -> str:
+    change = render_version_change(since, before, until)
     return f"{text} ({change})" if change else text
+
+
+def _version_change_of_memory(memory: Memory) -> tuple[str, str, str]:
+    """What `render_version_change` takes."""
+    return version_start_date_text(memory), memory.before, end_of_superseded_version_text(memory)
 
 
 def render_memory_lines(memories: Sequence[Memory]) -> list[str]:
@@ -155,7 +161,7 @@ def _render_recall_list_entry(memory: Memory) -> str:
         memory.scene.action,
         memory.feeling,
         memory.lesson,
-        render_version_change(version_start_date_text(memory), memory.before),
+        render_version_change(*_version_change_of_memory(memory)),
         *latest_dated_action_lines_of_memory(memory),
     )
 
@@ -289,9 +295,7 @@ def render_memory_line_with_id(memory: Memory, remark: str) -> str:
 def render_memory_as_list_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
     return render_list_item(
-        text_with_version_change(
-            scene_to_text(memory.scene, memory.feeling), version_start_date_text(memory), memory.before
-        )
+        text_with_version_change(scene_to_text(memory.scene, memory.feeling), *_version_change_of_memory(memory))
     )
 
 

@@ -16,7 +16,8 @@ from madeleine.memory.model import (
     texts_omitted_from_scene_line,
     time_span_of_memory,
 )
-from madeleine.memory.rules.dynamics.truth import version_start_date_text, was_true_at
+from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text, was_true_at
+from madeleine.memory.rules.dynamics.windows import came_before_it_was_superseded, is_dated_in_window
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
@@ -41,7 +42,7 @@ class InMemorySearch:
         hits = [
             _memory_hit(one)
             for one in own
-            if one.id in found and _is_true(one, query) and _in_span(time_span_of_memory(one), query)
+            if one.id in found and self._is_shown(scope, one, query) and _in_span(time_span_of_memory(one), query)
         ]
         if not query.themes and not query.categories:
             notes = self._store.patrols.state.notes.values()
@@ -49,6 +50,19 @@ class InMemorySearch:
             hits += [_note_hit(one) for one in mine if _note_matches(one, query)]
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
         return sort_hits_newest_first(hits)[: query.limit]
+
+    def _is_shown(self, scope: Scope, memory: Memory, query: KeywordQuery) -> bool:
+        if query.as_of is not None:
+            return was_true_at(memory, query.as_of)
+        if memory.truth != "superseded" or not (query.since or query.until):
+            return memory.truth == "current" or (memory.truth == "retracted" and query.include_retracted)
+        own = {one.id: one for one in self._store.own(scope)}
+        later = memory
+        while later.superseded_by in own:
+            later = own[later.superseded_by]
+            if is_dated_in_window(later, query.since, query.until) and came_before_it_was_superseded(later):
+                return False
+        return came_before_it_was_superseded(memory)
 
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
         texts: list[str] = []
@@ -95,12 +109,6 @@ def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     )
 
 
-def _is_true(memory: Memory, query: KeywordQuery) -> bool:
-    if query.as_of is not None:
-        return was_true_at(memory, query.as_of)
-    return memory.truth == "current" or (memory.truth == "retracted" and query.include_retracted)
-
-
 def _memory_hit(memory: Memory) -> SearchHit:
     return SearchHit(
         source="memories",
@@ -119,6 +127,7 @@ def _memory_hit(memory: Memory) -> SearchHit:
         truth=memory.truth,
         since=version_start_date_text(memory),
         before=memory.before,
+        until=end_of_superseded_version_text(memory),
         position=(microseconds_from_moment(memory.happened_at), memory.id),
     )
 

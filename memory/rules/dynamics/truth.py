@@ -212,3 +212,9 @@ def version_start_date_text(memory: Memory) -> str:
         return ""
     told = memory_date(memory)
     return told if parse_iso_moment_or_none(told) == memory.valid_from else memory.valid_from.date().isoformat()
+
+
+def end_of_superseded_version_text(memory: Memory) -> str:
+    """The day until which a superseded memory was true; "" for any other."""
+    is_over = memory.truth == "superseded" and memory.valid_until is not None
+    return memory.valid_until.date().isoformat() if is_over and memory.valid_until else ""

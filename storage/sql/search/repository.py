@@ -26,7 +26,7 @@ from madeleine.memory.keyword_search import (
     TagMatchesInOneSource,
     TagSearchQuery,
 )
-from madeleine.memory.model import MemoryId, Scope
+from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
@@ -34,7 +34,7 @@ from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories_table
-from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
+from madeleine.storage.sql.memories.versions import all_versions_by_memory_id, current_version_id_by_memory_id
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import (
     SEARCHED_TABLES,
@@ -95,6 +95,9 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
 
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_id_by_memory_id(self._database, scope, ids)
+
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        return await all_versions_by_memory_id(self._database, scope, ids)
 
     async def tag_matches_of_each_source(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
         return await _gather_results(

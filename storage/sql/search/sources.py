@@ -15,7 +15,7 @@ from sqlalchemy import CTE, Boolean, ColumnElement, FromClause, Select, Table, a
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
-from madeleine.memory.rules.dynamics.truth import version_start_date_text
+from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import (
     MAX_INT,
@@ -40,6 +40,8 @@ from madeleine.storage.sql.database.tables import memories_table, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
 _m, _n = memories_table.c, notes_table.c
+_HAS_WINDOW_BIND = bindparam("has_window", type_=Boolean)
+"""Whether `since` or `until` is given, and no other time is looked back to."""
 _MESSAGE_ROW_MAPPER, _NOTE_ROW_MAPPER = RowMapper(ConversationMessage, messages_table), RowMapper(Note, notes_table)
 
 
@@ -105,6 +107,7 @@ def _memory_hit(row: Row) -> SearchHit:
         truth=memory.truth,
         since=version_start_date_text(memory),
         before=memory.before,
+        until=end_of_superseded_version_text(memory),
         position=(microseconds_from_moment(memory.happened_at), memory.id),
     )
 
@@ -136,6 +139,39 @@ def _note_hit(row: Row) -> SearchHit:
     )
 
 
+def _all_later_versions_cte(start: Select[Any], name: str) -> CTE:
+    """`start` and, for each of its rows, one with the id of each later version in its last column, `id`."""
+    step, versions = memories_table.alias("step"), start.cte(name, recursive=True)
+    following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)
+    kept = [column for column in versions.c if column.name != "id"]
+    return versions.union(
+        select(*kept, following)
+        .select_from(versions.join(step, step.c.id == versions.c.id))
+        .where(following.is_not(None))
+    )
+
+
+def _superseded_within_window() -> Select[Any]:
+    """Superseded memories of a window of time of which a later version lies in it, too, and is shown in their place
+    (`rules.dynamics.windows`). Only the index of superseded memories is read."""
+    old, told = memories_table.alias("dated"), memories_table.alias("told_in_window")
+    is_in_window = [
+        and_(table.c.span_start <= bindparam("until"), table.c.span_end >= bindparam("since")) for table in (old, told)
+    ]
+    first = select(old.c.id.label("first"), old.c.superseded_by.label("id")).where(
+        _HAS_WINDOW_BIND,
+        old.c.being_id == bindparam("being"),
+        old.c.superseded_by.is_not(None),
+        is_in_window[0],
+    )
+    versions = _all_later_versions_cte(first, "versions_in_window")
+    came_true = or_(
+        told.c.truth == "current", and_(told.c.truth == "superseded", told.c.span_start < told.c.valid_until)
+    )
+    found = versions.join(told, told.c.id == versions.c.id)
+    return select(versions.c.first).select_from(found).where(is_in_window[1], came_true)
+
+
 SEARCHED_TABLES = {
     "memories": SearchedTable(
         memories_table,
@@ -151,7 +187,11 @@ SEARCHED_TABLES = {
             # What is dead is shown on request, whatever passage holds its words.
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
-            or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
+            or_(
+                bindparam("include_superseded", type_=Boolean),
+                _m.truth != "superseded",
+                and_(_HAS_WINDOW_BIND, _m.span_start < _m.valid_until, _m.id.not_in(_superseded_within_window())),
+            ),
             or_(AS_OF_BIND.is_(None), MEMORY_WAS_TRUE_AS_OF),
             MEMORY_IS_IN_BOUND_PROJECT,
         ),
@@ -220,18 +260,6 @@ def _predecessors_of_hits_as_of(mode: Literal["or", "and"], terms: int) -> Selec
     return select(versions.c.first).select_from(found).where(contained, is_searched)
 
 
-def _all_later_versions_cte(start: Select[Any], name: str) -> CTE:
-    """`start` and, for each of its rows, one with the id of each later version in its last column, `id`."""
-    step, versions = memories_table.alias("step"), start.cte(name, recursive=True)
-    following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)
-    kept = [column for column in versions.c if column.name != "id"]
-    return versions.union(
-        select(*kept, following)
-        .select_from(versions.join(step, step.c.id == versions.c.id))
-        .where(following.is_not(None))
-    )
-
-
 @lru_cache(maxsize=8)
 def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
@@ -268,6 +296,7 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "include_compressed": query.include_compressed,
         "include_retracted": query.include_retracted,
         "include_superseded": query.as_of is not None,
+        "has_window": query.as_of is None and (query.since or query.until) is not None,
         "as_of": microseconds_from_moment(query.as_of) if query.as_of else None,
     }
     binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}

@@ -13,7 +13,7 @@ from madeleine.memory.model import Memory
 from madeleine.memory.recall.ports import PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.truth import Supersession
 from tests.contracts.ledger.any_ledger import StoringLedger
-from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
+from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, ids, keyword_query, memory, stored_memory
 
 CHANGED_AT = MOMENT + timedelta(days=30)
 
@@ -44,6 +44,32 @@ async def chain_of_three(ledger: StoringLedger) -> tuple[Memory, Memory, Memory]
 
 class TruthContract:
     """A fixture `ledger` gives an empty one."""
+
+    async def test_a_search_in_a_window_finds_the_latest_version_that_lies_in_it(self, ledger: StoringLedger) -> None:
+        """rulings 14 and 19, ADR 94."""
+        days = [MOMENT + timedelta(days=day) for day in (1, 2, 40)]
+        texts = ("the lake house is let", "the lake house is sold", "the lake house is ours")
+        first, second, third = (memory(text, happened_at=day) for text, day in zip(texts, days, strict=True))
+        await ledger.memories.commit_store_batch(ADA, batch(first))
+        await told_again(ledger, first, second, since=days[1])
+        await told_again(ledger, second, third, since=days[2])
+        planned = memory("the lake house party", happened_at=MOMENT + timedelta(days=3))
+        await ledger.memories.commit_store_batch(ADA, batch(planned))
+        await told_again(
+            ledger, planned, called_off := memory("no party", happened_at=MOMENT), since=MOMENT + timedelta(days=1)
+        )
+        for window, found in {
+            (None, None): [third, called_off],
+            (days[0], days[1]): [second],
+            (days[0], days[0]): [first],
+            (None, days[1]): [second, called_off],
+            (days[1], None): [third],
+            (days[1] + timedelta(hours=1), days[2] - timedelta(hours=1)): [],
+        }.items():
+            for terms in (("lake",), ("let",), ()):
+                query = keyword_query(*terms, since=window[0], until=window[1], sources=("memories",))
+                held = [one for one in found if terms != ("let",) or one is not called_off]
+                assert ids(await ledger.search.search(ADA, query)) == [one.id for one in held], (window, terms)
 
     async def test_a_superseded_memory_names_its_successor_and_ends_when_that_begins(
         self, ledger: StoringLedger

@@ -1,0 +1,51 @@
+"""Which version of a fact is shown where only a window of time is asked for (rulings 14 and 19, ADR 94).
+
+A filter is a match: nothing outside of the window is shown. Of the versions that lie in it the latest is, also if it is
+superseded; it then says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_span_of_memory
+
+
+def is_dated_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
+    """Whether one of its days lies between the two, inclusive; None for no limit."""
+    first, last = time_span_of_memory(memory)
+    return (since is None or last >= since) and (until is None or first <= until)
+
+
+def came_before_it_was_superseded(memory: Memory) -> bool:
+    """Whether its first day came while it was true: what was given up before its day did not happen on it."""
+    return memory.valid_until is None or time_span_of_memory(memory)[0] < memory.valid_until
+
+
+def id_of_version_in_window(
+    match: MemoryId, chain: Sequence[Memory], since: datetime | None, until: datetime | None
+) -> MemoryId | None:
+    """Of the match and the versions that followed it the latest that lies in the window; None if none does. `chain`:
+    all versions, the current one last; two that one memory has superseded are no versions of each other."""
+    by_id = {memory.id: memory for memory in chain}
+    following: list[Memory] = []
+    step: MemoryId | None = match
+    while step is not None and step in by_id:
+        following.append(by_id[step])
+        step = by_id[step].superseded_by
+    if chain and step is not None:  # the chain goes on through a merge
+        following.append(chain[-1])
+    dated = [memory for memory in following if is_dated_in_window(memory, since, until)]
+    return next(
+        (
+            memory.id
+            for memory in reversed(dated)
+            if memory.truth == "current" or (_can_be_shown_superseded(memory) and came_before_it_was_superseded(memory))
+        ),
+        None,
+    )
+
+
+def _can_be_shown_superseded(memory: Memory) -> bool:
+    return memory.truth == "superseded" and memory.status in LIVING_STATUSES
