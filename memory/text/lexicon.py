@@ -8,6 +8,9 @@ A file begins with a header, up to its first blank line:
     spaced = true            false where words are written without spaces, or joined to particles
     passwords = "password"   words for a password, and for "is" between one and its value, each apart by `|`
     password_links = "is"
+    password_adverbs = "now" optional: what may stand behind "is"
+    password_prepositions = "for |d'"   optional: what begins a phrase between the two, with the space behind it
+    pins = "pin"             words for a number of four to eight digits that is a secret
 
 Below it, `nouns_capitalised` says that the language writes nouns with capitals, `compounds` that it writes two nouns as
 one word, and `participle_prefix` what its participles begin with. Each line of `irregular_forms` has a word and forms

@@ -34,10 +34,16 @@ SECRET_TOKEN_PATTERN_BY_KIND: Mapping[str, str] = {
 """Kind → pattern of tokens with an unmistakable form, each behind `_TOKEN_START_REGEX`."""
 
 
-def _regex_of_lexicon_header_words(entry: str, *, spaced: bool) -> str:
-    """The words of this entry of the languages that are written with spaces, or without, as a regular expression."""
-    headers = (header for header in load_lexicon_headers().values() if header.get("spaced", True) is spaced)
-    return "|".join(re.escape(word) for header in headers for word in header[entry].split("|"))
+def _lexicon_header_words(*entries: str, spaced: bool | None = None) -> list[str]:
+    """The words of these entries of the languages that are written with spaces, or without, or of all; the longest
+    first."""
+    headers = (header for header in load_lexicon_headers().values() if spaced in (None, header.get("spaced", True)))
+    words = (word for header in headers for entry in entries for word in header.get(entry, "").split("|") if word)
+    return sorted(dict.fromkeys(words), key=len, reverse=True)
+
+
+def _regex_of_lexicon_header_words(*entries: str, spaced: bool) -> str:
+    return "|".join(map(re.escape, _lexicon_header_words(*entries, spaced=spaced)))
 
 
 _PRIVATE_KEY_PATTERN = load_language_neutral_pattern("private_key")
@@ -50,15 +56,20 @@ _BEARER_TOKEN_PATTERN = load_language_neutral_pattern("bearer")
 _COOKIE_HEADER_PATTERN = load_language_neutral_pattern("cookies")
 _COOKIE_VALUE_PATTERN = load_language_neutral_pattern("cookie_value")
 _PASSWORD_IN_COMMAND_PATTERN = load_language_neutral_pattern("login_in_command")
-_WORDS_FOR_PASSWORD = [word for header in load_lexicon_headers().values() for word in header["passwords"].split("|")]
+_WORDS_FOR_PIN = frozenset(_lexicon_header_words("pins"))
+_WORDS_FOR_PASSWORD = _lexicon_header_words("passwords", "pins")
 NAMED_SECRET_PATTERN = load_language_neutral_pattern(
     "named_secret",
     initials="".join(sorted({word[0] for word in _WORDS_FOR_PASSWORD})),
     passwords=_regex_of_lexicon_header_words("passwords", spaced=True),
-    joined=_regex_of_lexicon_header_words("passwords", spaced=False),
+    pins=_regex_of_lexicon_header_words("pins", spaced=True),
+    joined=_regex_of_lexicon_header_words("passwords", "pins", spaced=False),
     links=_regex_of_lexicon_header_words("password_links", spaced=True),
     joined_links=_regex_of_lexicon_header_words("password_links", spaced=False),
+    adverbs=_regex_of_lexicon_header_words("password_adverbs", spaced=True),
+    prepositions=_regex_of_lexicon_header_words("password_prepositions", spaced=True),
 )
+_PREPOSITIONS = tuple(_lexicon_header_words("password_prepositions"))
 _AMBIGUOUS_PASSWORD_NAMES = ("pass", "pw", "psw", "passw")
 """Also words of other meanings: these need a sign before the value."""
 _NON_PASSWORD_SECRET_NAME_PATTERN = re.compile(r"key$|secret|token|credential|sig|code$|^sess", re.I)
@@ -180,21 +191,35 @@ def _redact_named_secrets(text: str, mark: Callable[[str], str]) -> str:
         value = quoted if quote else bare.rstrip(_TRAILING_PUNCTUATION) or bare
         at = match.end(2)
         if is_value_of_named_secret(name, joint, value, quoted=bool(quote)):
-            kind = (
-                "password"
-                if not _NON_PASSWORD_SECRET_NAME_PATTERN.search(name)
-                else "token"
-                if "oken" in name
-                else "secret"
-            )
+            kind = _kind_of_named_secret(name, value)
             start = match.start(4 if quote else 5)
             parts += text[done:start], mark(kind)
             done = at = start + len(value)
     return "".join(parts) + text[done:]
 
 
+def _kind_of_named_secret(name: str, value: str) -> str:
+    if name.lower() in _WORDS_FOR_PIN and value.isdigit():
+        return "pin"
+    if _NON_PASSWORD_SECRET_NAME_PATTERN.search(name):
+        return "token" if "oken" in name else "secret"
+    return "password"
+
+
+def is_pin_behind_its_name(name: str, joint: str, value: str) -> bool:
+    """Whether the digits behind a word for a PIN are one. Connectors have pins, too, and "to pin" is a verb: unless it
+    is written in capitals it needs a sign, "is", or "changed to"."""
+    if name.lower() not in _WORDS_FOR_PIN or not re.fullmatch("[0-9]{4,8}", value):
+        return False
+    link = joint.strip().lower()
+    is_verb = link == "to" or (link.endswith(" to") and "change" not in link)
+    return name.lower() != "pin" or name.isupper() or not (is_verb or not link)
+
+
 def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool) -> bool:
     """Whether the text behind the name of a secret is its value, and not prose, code, a template or our own mark."""
+    if is_pin_behind_its_name(name, joint, value):
+        return True
     name, sign = name.lower(), joint.strip().lower()
     has_signs = any(char.isdigit() for char in value) and not value.replace("_", "").replace("-", "").isalnum()
     is_named_after = name in value.lower() and not (quoted and has_signs)
@@ -214,7 +239,7 @@ def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool)
     is_assigned = sign in ("=", "%3d", ">") or sign.endswith("value=")
     if is_assigned and (quoted or sign != "=" or joint == "="):
         return len(value) >= 4
-    if value.isdigit() and sign in (":", "=", ":="):
+    if value.isdigit() and sign[-1:] in (":", "：", "=") and (len(sign) <= 2 or sign.startswith(_PREPOSITIONS)):
         return len(value) >= 6
     return len(value) >= 6 and _mixes_letters_and_digits_like_secret(value)
 

@@ -68,7 +68,77 @@ IN_CONTEXT = [
     ("x-api-key: ", HEX[:32], "", "secret"),
     ("https://example.com/hook?access_token=", MIXED[:24], "", "token"),
 ]
+IN_PHRASES = [
+    "the wireless password is now «Biscuit-sur-Mer-77».",
+    "The password for Netflix is now «Truffe-2026-x».",
+    "The password of the guest account has been changed to «Truffe-2026-x», says Ada.",
+    "Password for Netflix: «Truffe-2026-x»",
+    "The password for Office 365 at amazon.de is «Truffe-2026-x»",
+    "the password (guest network): «blue7Kettle»",
+    "The Wi-Fi password – «Plume88» – is on the fridge.",
+    "The password is currently: «Truffe-2026-x»",
+    "Das WLAN-Passwort ist jetzt «Keks-am-Meer-77».",
+    "Das Passwort für Netflix lautet ab sofort «Trüffel-2026-x».",
+    "Das Passwort für Netflix wurde auf «Trueffel-2026-x» geändert.",
+    "Passwort für den Router: «Trueffel-2026-x»",
+    "Le mot de passe du Wi-Fi est maintenant «Biscuit-sur-Mer-77».",
+    "Mot de passe pour Netflix : «Truffe-2026-x»",
+    "Le mot de passe de Netflix est désormais «Truffe-2026-x».",
+    "La contraseña de Netflix ahora es «Trufa-2026-x».",
+    "La contraseña del wifi es ahora «Trufa-2026-x».",
+    "Contraseña para Netflix: «Trufa-2026-x»",
+    "La password di Netflix è ora «Tartufo-2026-x».",
+    "La password per il Wi-Fi: «Tartufo-2026-x»",
+    "A senha da Netflix agora é «Trufa-2026-x».",
+    "Senha do Wi-Fi: «Trufa-2026-x»",
+    "Het wachtwoord voor Netflix is nu «Truffel-2026-x».",
+    "Het wachtwoord van de wifi: «Truffel-2026-x»",
+    "Пароль от Netflix теперь «Truffe-2026-x».",
+    "Пароль для Wi-Fi: «Truffe-2026-x»",
+    "Пароль от Netflix — «Truffe-2026-x».",
+    "كلمة المرور لنتفليكس هي الآن «Truffe-2026-x»",
+    "كلمة السر للشبكة: «Truffe-2026-x»",
+    "Netflixの新しいパスワードは今«Truffe2026x»です。",
+    "Netflix的密码现在是«Truffe-2026-x»。",
+    "Wi-Fi密码已改为«Plume88x»。",
+    "넷플릭스 비밀번호는 이제 «Truffe-2026-x»입니다.",
+    "비밀번호가 «Truffe-2026-x»로 바뀌었습니다.",
+]
+"""Words stand between a name and its value."""
+PINS = [
+    "PIN of Claire's bank card: «4410».",
+    "The PIN for the debit card is «4410».",
+    "The PIN of the card is now «441087», not 1234 as before.",
+    "Claire's card (PIN «4410») is in the drawer.",
+    "Her pin code is «4410»; the pin of the phone has been changed to «90210».",
+    "Die PIN der EC-Karte ist «4410».",
+    "Geheimzahl der Karte: «4410»",
+    "Le code PIN de la carte est «4410».",
+    "Le code secret de ma carte : «4410»",
+    "El PIN de la tarjeta es «4410».",
+    "Il PIN della carta è «4410».",
+    "O PIN do cartão é «4410».",
+    "De pincode van de bankpas is «4410».",
+    "Пин-код карты: «4410».",
+    "ПИН от карты теперь «4410».",
+    "الرقم السري للبطاقة هو «4410»",
+    "カードの暗証番号は«4410»です。",
+    "银行卡的PIN码是«4410»。",
+    "카드 핀번호는 «4410»입니다.",
+]
 ORDINARY = [
+    "The password must be changed every ninety days. The password is in the safe. PIN codes are not stored.",
+    "the gate code is 4471, the door code of the shed is now 2580, the alarm code: 9981.",
+    "The password for the router is on the fridge in room 12b since 2026. The PIN has 4 digits, 6 are safer.",
+    "The password was changed on 12 March 2026. The PIN of the card was changed in 2026, and the old one is invalid.",
+    "Pin numpy to 2026 until the release of 2027; pin 1234 of the connector is free, GPIO pins 2026 and 2027 too.",
+    "Das Passwort muss alle 90 Tage geändert werden. Die PIN wurde 2026 geändert. Das Passwort liegt im Safe.",
+    "Het wachtwoord staat in 1Password. Das Passwort ist in 1Password, die PIN liegt auf 2026er Papier.",
+    "Le mot de passe expire dans 30 jours. Le code de la porte est maintenant 4471. La contraseña caduca en 2026.",
+    "Пароль нужно менять каждые 90 дней. Код от калитки — 4471. A senha expira em 2026. O código do portão é 4471.",
+    "大门密码是4471。现在密码有8位。パスワードは8文字以上です。玄関のドアの番号は4471です。",
+    "현관 비밀번호는 4471입니다. 비밀번호는 90일마다 바꿔야 합니다.",
+    "The password manager: Bitwarden since 2024. The password policy (ISO 27001): twelve signs. In my opinion: 2026.",
     "Tomorrow at 10:30 Ada meets Bob at Hauptstraße 12, 79098 Freiburg, for €45.50.",
     "The commit 9fceb02d0ae598e95dc970b74767f19372d61af8 and its short form 9fceb02 broke the build.",
     "Order 550e8400-e29b-41d4-a716-446655440000 was sent to ada.lovelace+news@example.com.",
@@ -106,6 +176,14 @@ def test_a_secret_is_known_by_its_name(before: str, secret: str, after: str, kin
     redaction = redact_secrets(before + secret + after)
     assert redaction.text == f"{before}[redacted: {kind}]{after}"
     assert redaction.found == {kind: 1}
+
+
+@for_each_row(("text", "kind"), [*((text, "password") for text in IN_PHRASES), *((text, "pin") for text in PINS)])
+def test_a_secret_is_known_by_its_name_behind_some_words(text: str, kind: str) -> None:
+    """It was stored in full."""
+    redaction = redact_secrets(re.sub("[«»]", "", text))
+    assert redaction.text == re.sub("«[^»]*»", f"[redacted: {kind}]", text)
+    assert redaction.found == {kind: text.count("«")}
 
 
 @for_each_row("text", ORDINARY)
@@ -181,7 +259,9 @@ def test_a_private_key_with_headers_indented_or_cut_off_is_taken_out(text: str) 
     assert "abcdefgh+/ABCDEF" not in redacted
 
 
-WORDS = st.sampled_from([*itertools.chain(*SECRETS.values()), *ORDINARY, *(a + b + c for a, b, c, _ in IN_CONTEXT)])
+WORDS = st.sampled_from(
+    [*itertools.chain(*SECRETS.values()), *ORDINARY, *IN_PHRASES, *PINS, *(a + b + c for a, b, c, _ in IN_CONTEXT)]
+)
 
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=20)), max_size=6), st.sampled_from([" ", "\n", "", ",", "="]))
@@ -250,7 +330,8 @@ def test_the_walk_finds_what_it_is_to_find() -> None:
 @for_each_row(
     "unit",
     ["a", "-", "----- ", "-----BEGIN PRIVATE " + "KEY-----", "-----BEGIN PRIVATE " + "KEY-----\n" + MIXED, "ey" + "J_",
-     "ey" + "Jabcdefghijkl.", "a://b:c", "a://", "://:", "password", "password=", "password is ", "token: ", "bearer ",
+     "ey" + "Jabcdefghijkl.", "a://b:c", "a://", "://:", "password", "password=", "password is ", "password for a ",
+     "pin of (", "pin is now ", "token: ", "bearer ",
      "authorization: bearer ", "cookie: a=b; ", "cookie: ", "--password ", "mysql ", "login a password ", "password a ",
      "-----END PRIVATE " + "KEY-----", MIXED[:40] + "\n", "-u a:b",
      "AKI" + "A", "xox" + "b-", "sk-", "sk-" + "ant-", " ", "\n", "=", "\\n", "パスワードは"],
