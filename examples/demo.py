@@ -125,7 +125,7 @@ class Demo:
         for memory in memories:
             self.out.print(f"  {str(memory.get('when', ''))[:10]}  {memory['text']}", markup=False)
             if before := memory.get("before"):
-                self.out.print(f"              until {memory['since']}: {before}", markup=False, style="dim")
+                self.out.print(f"              until {memory['since']}, {before}", markup=False, style="dim")
 
     async def show_tools(self) -> None:
         self.heading("The tools")

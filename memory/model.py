@@ -166,8 +166,8 @@ class Memory:
 
     What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
     until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
-    `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
-    `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
+    `superseded_by`, and only such a one does. `before`: what it superseded (`dated_start_of_superseded_text`),
+    derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
     supersede; None too once that was declined. It is found only in its `project`, None for everywhere; `level`:
     `session` or `project` for what is kept until that ends, None for good (spec O2).
     """
@@ -319,6 +319,14 @@ def date_of_timeline_entry(item: TextOrDatedAction) -> str:
 def memory_date(memory: Memory) -> str:
     """The scene's date as told, else the day it was stored."""
     return date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+
+
+def dated_start_of_superseded_text(when: Sequence[TextOrDatedAction], happened_at: datetime, text: str) -> str:
+    """What a memory with these dates said, as its successor shows it: behind its date, unless it names that itself; of
+    its text at most `MAX_SUPERSEDED_TEXT_CHARS`. Without the date that of the successor is read as its own."""
+    start = text[:MAX_SUPERSEDED_TEXT_CHARS]
+    date = date_of_timeline_entry(when[0]) if when else happened_at.date().isoformat()
+    return start if date in start else f"{date}: {start}"
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:

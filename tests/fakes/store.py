@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, Memory, MemoryId, MemoryValuesBeforeChange, Scope, Vector
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    MemoryValuesBeforeChange,
+    Scope,
+    Vector,
+    dated_start_of_superseded_text,
+)
 from madeleine.memory.rules.dynamics.truth import TruthChangeKind
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -38,5 +45,8 @@ class Store:
         superseded = sorted(
             (one for one in own if one.superseded_by), key=lambda one: one.valid_until or one.created_at
         )
-        before = {one.superseded_by: one.scene.action[:MAX_SUPERSEDED_TEXT_CHARS] for one in superseded}
+        before = {
+            one.superseded_by: dated_start_of_superseded_text(one.scene.when, one.happened_at, one.scene.action)
+            for one in superseded
+        }
         return [replace(one, before=before.get(one.id, "")) for one in own]

@@ -26,7 +26,7 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memory, MemoryChanges, Scene
+from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memory, MemoryChanges, Scene, memory_date
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
 from madeleine.server.settings.settings import Settings
@@ -146,7 +146,7 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
         secret = stored.memory
         other = NewScene(scene=Scene(action="The violin hangs in the kitchen"), supersedes=secret.id)
         [successor] = await memory.use_cases.store(ADA, [other])
-        assert successor.memory.before == secret.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]
+        assert successor.memory.before == f"{memory_date(secret)}: {secret.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]}"
         await memory.use_cases.change_truth.retract(ADA, secret.id, "the Wolpertinger made it up")
         await memory.index_keeper.index_marked_memories()
         words = (*WORDS, "Wolpertinger")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Text, and_, bindparam, case, cast, func, literal, or_, select, type_coerce
 
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
@@ -21,6 +21,7 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TextOrDatedAction,
+    dated_start_of_superseded_text,
     time_span_of_memory,
 )
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory, timeline_as_search_text
@@ -38,6 +39,7 @@ from madeleine.storage.sql.database.mapping import (
     decode_json_list_cached,
     first_column_of_row,
     microseconds_from_moment,
+    moment_from_microseconds,
     row_of_being_binds,
     update_row_of_being_statement,
 )
@@ -97,7 +99,14 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
 
 
 _superseded, _absorbed = memories_table.alias("superseded"), memories_table.alias("absorbed").c
-_SELECT_START_OF_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
+_joint: ColumnElement[str] = literal(FOLDED_FIELD_SEPARATOR, Text)
+_SELECT_START_OF_SUPERSEDED_TEXT = select(
+    _superseded.c.when_
+    + _joint
+    + cast(_superseded.c.happened_at, Text)
+    + _joint
+    + sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS)
+)
 _SUPERSEDED_TEXT_EXPRESSION = func.coalesce(
     _SELECT_START_OF_SUPERSEDED_TEXT.where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
@@ -114,6 +123,16 @@ _SUPERSEDED_TEXT_EXPRESSION = func.coalesce(
     .scalar_subquery(),
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
+
+
+def _decode_superseded_text(stored: str) -> str:
+    """Of what `_SELECT_START_OF_SUPERSEDED_TEXT` has joined; "" for nothing."""
+    if not stored:
+        return ""
+    when, happened_at, text = stored.split(FOLDED_FIELD_SEPARATOR, 2)
+    return dated_start_of_superseded_text(decode_timeline(when), moment_from_microseconds(int(happened_at)), text)
+
+
 _SCENE_ROW_MAPPER = RowMapper(
     Scene,
     memories_table,
@@ -132,6 +151,7 @@ _MEMORY_ROW_MAPPER = RowMapper(
         "emotions": decode_json_list_cached,
         "emotion": decode_emotion_vector,
         "retold": decode_timeline,
+        "before": _decode_superseded_text,
     },
 )
 MEMORY_COLUMNS = (*_SCENE_ROW_MAPPER.columns, *_PROVENANCE_ROW_MAPPER.columns, *_MEMORY_ROW_MAPPER.columns)

@@ -384,7 +384,9 @@ class ForgettingContract:
         first, second, third = await chain_of_three(ledger)
         erased = await ledger.erasure.forget(ADA, [third.id], at=LATER)
         assert erased.related_ids == (second.id,), "whoever forgets is told what is true again"
-        assert await stored_memory(ledger, second) == replace(second, valid_from=CHANGED_AT, before="lives in Lyon")
+        assert await stored_memory(ledger, second) == replace(
+            second, valid_from=CHANGED_AT, before=f"{first.happened_at.date()}: lives in Lyon"
+        )
         assert (await stored_memory(ledger, first)).superseded_by == second.id
 
     async def test_without_a_version_in_the_middle_the_chain_is_linked_again(self, ledger: AnyLedger) -> None:
@@ -393,6 +395,6 @@ class ForgettingContract:
         relinked = await stored_memory(ledger, first)
         assert (relinked.truth, relinked.superseded_by) == ("superseded", third.id)
         assert relinked.valid_until == CHANGED_AT, "nobody has said that it was true any longer"
-        assert (await stored_memory(ledger, third)).before == "lives in Lyon"
+        assert (await stored_memory(ledger, third)).before == f"{first.happened_at.date()}: lives in Lyon"
         await ledger.erasure.forget(ADA, [first.id, third.id], at=LATER)
         assert await ledger.index_source.count_memories() == 0

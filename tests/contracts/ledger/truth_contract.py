@@ -79,7 +79,7 @@ class TruthContract:
         changed = await told_again(ledger, old, new)
         assert changed == [
             replace(old, truth="superseded", valid_until=CHANGED_AT, superseded_by=new.id),
-            replace(new, valid_from=CHANGED_AT, before="lives in Lyon"),
+            replace(new, valid_from=CHANGED_AT, before=f"{old.happened_at.date()}: lives in Lyon"),
         ]
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == changed
         marked = [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]

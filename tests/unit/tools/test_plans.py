@@ -52,7 +52,7 @@ async def test_an_appointment_that_is_moved_is_superseded_at_once(use: Use, tool
     assert (hit["when"], hit["since"]) == (str(day(later)), str(day(0)))
     start = (await use("recall"))["start"]
     assert f"{day(later)}: {moved_to(day(later))}" in start
-    assert f"{day(13)}:" not in start
+    assert f"[EPISODIC] {day(13)}:" not in start
     assert await recalled(use, DENTIST, as_of=str(day(0)), limit=1) == [moved_to(day(later))]
 
 

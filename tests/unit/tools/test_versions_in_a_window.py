@@ -108,3 +108,23 @@ async def test_of_two_that_were_superseded_by_one_each_is_shown_in_its_window(us
         "Tea is in the left cupboard",
     ]
     assert len((await use("search_memory", query="cupboard", **window))["hits"]) == 2
+
+
+async def test_what_was_before_has_its_own_date(use: Use) -> None:
+    """The date of the current version was read as that of the one before: "When did we upgrade to 16?" """
+    await upgraded(use)
+    question = "When did Oleg upgrade orders to Postgres 16?"
+    item = (await use("recall", query=question, format="memories"))["memories"][0]
+    assert (item["since"], item["before"]) == ("2026-09-15", f"2026-06-10: {TO_16}")
+    prompt = (await use("recall", query=question, format="prompt"))["prompt"]
+    assert f"(since 2026-09-15; before: 2026-06-10: {TO_16})" in prompt
+    assert (await use("recall", query=question))["sources"][0]["before"] == f"2026-06-10: {TO_16}"
+    [hit] = (await use("search_memory", query="Postgres"))["hits"]
+    assert hit["before"] == f"2026-06-10: {TO_16}"
+
+
+async def test_what_names_its_date_itself_has_it_once(use: Use) -> None:
+    old = (await use("store", text="On 2026-06-10 the lease began", when="2026-06-10"))["id"]
+    await use("store", text="The lease is over", when="2026-09-15", supersedes=old)
+    [hit] = (await use("search_memory", query="over"))["hits"]
+    assert hit["before"] == "On 2026-06-10 the lease began"

@@ -43,14 +43,14 @@ async def test_what_a_merged_memory_had_superseded_is_known_as_of_its_time(use: 
     assert now in (MOVED, FRIDAYS)
     assert await recalled(use, QUESTION, as_of="2026-02-20") == [now]
     [survivor] = (await use("recall", query=QUESTION, format="memories"))["memories"]
-    assert survivor["before"].startswith(MONDAYS[:20])
+    assert survivor["before"].startswith(f"2026-01-05: {MONDAYS[:20]}")
     [whole] = (await use("recall_memory", ids=[survivor["id"]]))["memories"]
     assert [version["text"] for version in whole["versions"]] == [MONDAYS, now]
 
     await use("run_patrol", undo=run)
     [apart, successor] = (await use("recall_memory", ids=[moved, fridays]))["memories"]
     assert "before" not in apart
-    assert successor["before"].startswith(MONDAYS[:20])
+    assert successor["before"].startswith(f"2026-01-05: {MONDAYS[:20]}")
 
 
 async def test_a_retracted_survivor_makes_true_again_what_it_had_taken_over(use: Use) -> None:
