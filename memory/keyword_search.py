@@ -33,6 +33,8 @@ class KeywordQuery:
     include_dead: bool = True
     include_compressed: bool = False
     include_retracted: bool = False
+    within_words: bool = True
+    """Whether a term counts that stands within a word alone ("Ines" within "lines"), of scripts with spaces."""
     as_of: datetime | None = None
     """What was true then; None for what is true now, found by any of its versions (ruling 14), or of a window of time
     for the latest version that lies in it (`rules.dynamics.windows`)."""
@@ -45,6 +47,7 @@ class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
     400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
     `number`, `lesson`, `truth`, `since`, `until`, `before`: of a memory; `when`: the day of a memory or a diary entry.
+    `matched`: the version of a memory that holds the terms, where neither its own text nor `before` does.
     `further_texts`: parts of a memory that are searched and not in `text`."""
 
     source: SearchSource
@@ -65,6 +68,7 @@ class SearchHit:
     since: str = ""
     before: str = ""
     until: str = ""
+    matched: str = ""
     position: tuple[int, str]
 
     @property

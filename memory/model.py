@@ -321,14 +321,6 @@ def memory_date(memory: Memory) -> str:
     return date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
-def dated_start_of_superseded_text(when: Sequence[TextOrDatedAction], happened_at: datetime, text: str) -> str:
-    """What a memory with these dates said, as its successor shows it: behind its date, unless it names that itself; of
-    its text at most `MAX_SUPERSEDED_TEXT_CHARS`. Without the date that of the successor is read as its own."""
-    start = text[:MAX_SUPERSEDED_TEXT_CHARS]
-    date = date_of_timeline_entry(when[0]) if when else happened_at.date().isoformat()
-    return start if date in start else f"{date}: {start}"
-
-
 def embedded_text(scene: Scene, feeling: str) -> str:
     """The text that is embedded: when + action + feeling (spec P4).
 

@@ -215,6 +215,7 @@ def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, An
             lesson=hit.lesson,
             since=hit.since,
             before=hit.before,
+            matched=hit.matched,
             status=_status_limiting_recall_of_hit(hit),
             until=hit.until,
         ),

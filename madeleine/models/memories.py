@@ -92,7 +92,9 @@ class MemoryRecord(ClientAnswerBaseModel):
     since: str = ""
     """Since when it is true, if it has superseded another memory."""
     before: str = ""
-    """The beginning of what was true before."""
+    """What was true before: its date, and the beginning of its text."""
+    until: str = ""
+    """Until when it was true, if it is superseded."""
     status: str = "active"
     truth: str = "current"
     """Or "superseded" by the memory `superseded_by`, or "retracted"."""
@@ -201,7 +203,11 @@ class SearchHit(ClientAnswerBaseModel):
     lesson: str = ""
     since: str = ""
     before: str = ""
-    """Of a memory that has superseded another: since when it is true, and the beginning of what was true before."""
+    """Of a memory that has superseded another: since when it is true, and what was true before, with its date."""
+    until: str = ""
+    """Until when a superseded memory was true."""
+    matched: str = ""
+    """The version of a memory that holds the words, where neither `text` nor `before` does."""
     themes: tuple[str, ...] = ()
     actors: tuple[str, ...] = ()
     status: str = ""

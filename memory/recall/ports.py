@@ -98,6 +98,9 @@ class KeywordSearchLedger(Protocol):
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
         """The folded texts of each of these sources, at most the `most` newest; of a memory all that is searched."""
 
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        """As `RecallLedger.all_versions_by_memory_id`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterWithMemoryCounts:

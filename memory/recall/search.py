@@ -32,6 +32,7 @@ from madeleine.memory.model import (
     MemoryValuesBeforeChange,
     Scope,
 )
+from madeleine.memory.recall.matching_versions import hit_holds_terms, with_matching_versions
 from madeleine.memory.recall.ports import (
     BrowseLedger,
     ClusterWithMemoryCounts,
@@ -51,7 +52,6 @@ from madeleine.memory.rules.searching import (
     make_first_match_position_finder,
     make_first_tag_position_finder,
     related_themes,
-    sort_hits_matching_inside_words_last,
     sort_hits_newest_first,
 )
 from madeleine.memory.rules.spelling import StemWordInLanguage, spelling_corrections_from_texts, word_as_its_own_stem
@@ -104,21 +104,35 @@ class SearchStoredTexts:
     stem: StemWordInLanguage = word_as_its_own_stem
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
-        """Newest first, but what has the terms within words alone at the end of the page. Where nothing is found, words
-        that no text holds are respelled (`spelling_corrections_from_texts`). Raises `InvalidInput` for a cursor that is
-        not of this query."""
-        position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
-        page_and_next = await self._page_and_one_more_hit(scope, position)
+        """Newest first. What has the terms within words alone is found only where nothing has them at the beginning of
+        words, and where nothing has them, words that no text holds are respelled (`spelling_corrections_from_texts`).
+        Raises `InvalidInput` for a cursor that is not of this query."""
+        position = decode_search_cursor(cursor, query) if cursor else query
+        page_and_next, position = await self._page_of_word_beginnings_first(scope, position)
         respelled: Mapping[str, str] = {}
         if query.terms and not page_and_next and (respelled := await self._spelling_corrections(scope, query)):
             terms = tuple(respelled.get(term, term) for term in query.terms)
-            page_and_next = await self._page_and_one_more_hit(scope, replace(position, terms=terms))
+            page_and_next, position = await self._page_of_word_beginnings_first(scope, replace(position, terms=terms))
         hits = page_and_next[: query.limit]
         if query.terms and query.as_of is None:  # listing and looking back wake nothing (ruling 18)
             self._record_reactivations_of_hits(scope, hits)
-        next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
-        hits = sort_hits_matching_inside_words_last(hits, (respelled.get(term, term) for term in query.terms))
+        searched = replace(query, within_words=position.within_words)
+        next_cursor = encode_search_cursor(hits[-1].position, searched) if len(page_and_next) > query.limit else ""
+        hits = await with_matching_versions(self.ledger, scope, hits, position)
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
+
+    async def _page_of_word_beginnings_first(
+        self, scope: Scope, query: KeywordQuery
+    ) -> tuple[list[SearchHit], KeywordQuery]:
+        """A page and one hit more, and the query that found it. A page behind another one is of the same kind."""
+        found = await self._page_and_one_more_hit(scope, query)
+        if not query.terms or query.after is not None or not found:
+            return found, query
+        begins = replace(query, within_words=False)
+        if all(hit_holds_terms(hit, begins) for hit in found):  # then these are the first that begin a word, too
+            return found, begins
+        page = await self._page_and_one_more_hit(scope, begins)
+        return (page, begins) if page else (found, query)
 
     async def _spelling_corrections(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
         return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources, stem=self.stem)
@@ -170,15 +184,17 @@ def encode_search_cursor(position: tuple[int, str], query: KeywordQuery) -> str:
     return base64.urlsafe_b64encode(json.dumps([*position, _query_fingerprint(query)]).encode()).decode()
 
 
-def decode_search_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
+def decode_search_cursor(cursor: str, query: KeywordQuery) -> KeywordQuery:
+    """The query for the page behind the cursor."""
     try:
         micros, id_, fingerprint = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         position = (int(micros), str(id_))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidInput("cursor is not one that search_memory returned; leave it out to start again.") from error
-    if fingerprint != _query_fingerprint(query):
-        raise InvalidInput("cursor belongs to another search; repeat the arguments it came from, or leave it out.")
-    return position
+    for kind in (query, replace(query, within_words=False)):
+        if fingerprint == _query_fingerprint(kind):
+            return replace(kind, after=position)
+    raise InvalidInput("cursor belongs to another search; repeat the arguments it came from, or leave it out.")
 
 
 TAG_SEARCH_POOL_SIZE_PER_HIT = 4

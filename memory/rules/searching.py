@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from heapq import nsmallest
 from itertools import chain, islice, takewhile
 from math import log2
+from typing import Literal
 
 from madeleine.memory.keyword_search import (
     HitTimeAndId,
@@ -46,6 +47,9 @@ from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_and_drop_a
 SPACED_SCRIPT_CHAR_CLASS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
 Latin word ends where Japanese follows."""
+EXACT_SEARCH_WORD_CHAR_CLASS = SPACED_SCRIPT_CHAR_CLASS.replace("_", "")
+"""Of an exact search: each part of `db_orders` begins a word."""
+_EXACT_SEARCH_WORD_CHAR = re.compile(f"[{EXACT_SEARCH_WORD_CHAR_CLASS}]")
 MIN_PREFIX_STEM_CHARS = 5
 """Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
 `care`, `card` and `carry`."""
@@ -278,23 +282,42 @@ FindFirstMatchPosition = Callable[[str], int]
 
 
 def make_first_match_position_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
-    """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
-    each character."""
+    """Find the first of the terms that begins a word, else the first of them. Not a pattern: two long terms that differ
+    at their ends would be compared anew at each character."""
     folded_terms = [fold_text(term) for term in terms]
-    return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
+
+    def find_match(folded: str) -> int:
+        begun = [at for term in folded_terms if (at := _position_at_word_beginning(folded, term)) >= 0]
+        return min(begun or (at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
+
+    return find_match
 
 
-def sort_hits_matching_inside_words_last(hits: Sequence[SearchHit], terms: Iterable[str]) -> list[SearchHit]:
-    """Those whose text has a term at the beginning of a word before those that have it within words alone ("Ida" within
-    "Friday"), else in the given order."""
-    folded_terms = [fold_text(term) for term in terms]
-    begins = _compiled_pattern("|".join(f"(?<![{SPACED_SCRIPT_CHAR_CLASS}]){re.escape(term)}" for term in folded_terms))
+def folded_text_has_terms(
+    folded: str, folded_terms: Sequence[str], mode: Literal["or", "and"], *, within_words: bool = True
+) -> bool:
+    """Whether a folded text has any of the terms, or all of them; True without terms. `within_words`: also within words
+    alone."""
+    if not folded_terms:
+        return True
+    find = str.find if within_words else _position_at_word_beginning
+    contained = (find(folded, term) >= 0 for term in folded_terms)
+    return all(contained) if mode == "and" else any(contained)
 
-    def is_within_words(hit: SearchHit) -> bool:
-        text = fold_text(" ".join((hit.text, *hit.further_texts)))
-        return any(term in text for term in folded_terms) and begins.search(text) is None
 
-    return sorted(hits, key=is_within_words)
+def term_needs_word_beginning(folded_term: str) -> bool:
+    """Whether it can stand within a word: it begins with a letter or a digit of a script with spaces."""
+    return _EXACT_SEARCH_WORD_CHAR.match(folded_term) is not None
+
+
+def _position_at_word_beginning(folded: str, term: str) -> int:
+    """The first place of the term at which a word begins; -1 for none."""
+    at = folded.find(term)
+    if not term_needs_word_beginning(term):
+        return at
+    while at > 0 and _EXACT_SEARCH_WORD_CHAR.match(folded, at - 1):
+        at = folded.find(term, at + 1)
+    return at
 
 
 def excerpt_around_match(text: str, find_match: FindFirstMatchPosition) -> str:

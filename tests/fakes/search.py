@@ -8,6 +8,7 @@ from datetime import datetime
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import (
     Memory,
+    MemoryId,
     Note,
     Provenance,
     Scope,
@@ -18,7 +19,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text, was_true_at
 from madeleine.memory.rules.dynamics.windows import came_before_it_was_superseded, is_dated_in_window
-from madeleine.memory.rules.searching import sort_hits_newest_first
+from madeleine.memory.rules.searching import folded_text_has_terms, sort_hits_newest_first
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
@@ -64,6 +65,9 @@ class InMemorySearch:
                 return False
         return came_before_it_was_superseded(memory)
 
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        return {}
+
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
         texts: list[str] = []
         if "memories" in sources:
@@ -91,7 +95,11 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 
 def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> bool:
-    found = [fold_text(term) in text or fold_text(term) in map(fold_text, themes) for term in query.terms]
+    found = [
+        folded_text_has_terms(text, [fold_text(term)], "and", within_words=query.within_words)
+        or fold_text(term) in map(fold_text, themes)
+        for term in query.terms
+    ]
     return not found or (all(found) if query.mode == "and" else any(found))
 
 

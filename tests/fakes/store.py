@@ -12,9 +12,8 @@ from madeleine.memory.model import (
     MemoryValuesBeforeChange,
     Scope,
     Vector,
-    dated_start_of_superseded_text,
 )
-from madeleine.memory.rules.dynamics.truth import TruthChangeKind
+from madeleine.memory.rules.dynamics.truth import TruthChangeKind, dated_start_of_superseded_text
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from tests.fakes.patrol_ledger import FakePatrolLedger
 

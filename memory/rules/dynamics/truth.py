@@ -13,9 +13,12 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
 from madeleine.memory.model import (
+    MAX_SUPERSEDED_TEXT_CHARS,
     Memory,
     MemoryId,
+    TextOrDatedAction,
     TruthStatus,
+    date_of_timeline_entry,
     first_timeline_period,
     memory_date,
     parse_iso_moment_or_none,
@@ -218,3 +221,11 @@ def end_of_superseded_version_text(memory: Memory) -> str:
     """The day until which a superseded memory was true; "" for any other."""
     is_over = memory.truth == "superseded" and memory.valid_until is not None
     return memory.valid_until.date().isoformat() if is_over and memory.valid_until else ""
+
+
+def dated_start_of_superseded_text(when: Sequence[TextOrDatedAction], happened_at: datetime, text: str) -> str:
+    """What a memory with these dates said, as its successor shows it: behind its date, unless it names that itself; of
+    its text at most `MAX_SUPERSEDED_TEXT_CHARS`. Without the date that of the successor is read as its own."""
+    start = text[:MAX_SUPERSEDED_TEXT_CHARS]
+    date = date_of_timeline_entry(when[0]) if when else happened_at.date().isoformat()
+    return start if date in start else f"{date}: {start}"

@@ -21,9 +21,9 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TextOrDatedAction,
-    dated_start_of_superseded_text,
     time_span_of_memory,
 )
+from madeleine.memory.rules.dynamics.truth import dated_start_of_superseded_text
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory, timeline_as_search_text
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import (

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatchesInOneSource, TagSearchQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment_or_none
-from madeleine.memory.rules.searching import text_has_message_tag
+from madeleine.memory.rules.searching import folded_text_has_terms, text_has_message_tag
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
 from madeleine.storage.sql.database.engine import Row, SqlRowReader
@@ -61,7 +60,7 @@ async def search_diary(reads: SqlRowReader, scope: Scope, query: KeywordQuery) -
     themes = {fold_text(theme) for theme in query.themes}
     results: list[SearchHit] = []
     async for entries in _diary_entry_pages(reads, scope):
-        hits = [_to_diary_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
+        hits = [_to_diary_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query)]
         hits = [hit for hit in hits if _is_in_time_window_after_cursor(hit, query)]
         if themes:
             themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
@@ -72,10 +71,8 @@ async def search_diary(reads: SqlRowReader, scope: Scope, query: KeywordQuery) -
     return await _with_themes(reads, scope, results[: query.limit])
 
 
-def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"]) -> bool:
-    folded = fold_text(text)
-    contained = (term in folded for term in terms)
-    return not terms or (all(contained) if mode == "and" else any(contained))
+def _contains_terms(text: str, terms: Sequence[str], query: KeywordQuery) -> bool:
+    return folded_text_has_terms(fold_text(text), terms, query.mode, within_words=query.within_words)
 
 
 async def diary_matches_for_search_tags(

@@ -62,7 +62,8 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
         if source == "diary":
             return await diary.search_diary(self._database, scope, query)
         statement = keyword_hits_statement(source, query.mode, len(query.terms), len(query.themes))
-        return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **keyword_query_binds(scope, query))
+        binds = keyword_query_binds(scope, query, self._database.dialect)
+        return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **binds)
 
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
         texts = await _gather_results(
@@ -111,7 +112,8 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
         if source == "diary":
             return await diary.diary_matches_for_search_tags(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
-        binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
+        binds = keyword_query_binds(scope, query.filters, self._database.dialect)
+        binds |= self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
         statement = texts_holding_search_tags_statement(
             source, len(query.filters.themes), len(query.tags), len(query.related)

@@ -10,19 +10,37 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import CTE, Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
+from sqlalchemy import (
+    CTE,
+    Boolean,
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text
-from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.rules.searching import EXACT_SEARCH_WORD_CHAR_CLASS, term_needs_word_beginning
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import (
+    ANY_TEXT_PATTERN_BY_DIALECT,
     MAX_INT,
     MIN_INT,
+    DialectName,
     in_bound_list_condition,
     json_list_bind_value,
     sql_contains_text,
+    sql_matches_pattern,
+    sql_pattern_for_word,
 )
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import period_binds
@@ -82,7 +100,15 @@ class SearchedTable:
 
 
 def _contains_term_condition(columns: Any, n: int) -> ColumnElement[bool]:
-    in_text = sql_contains_text(columns.folded, bindparam(f"term_{n}"))
+    edge: ColumnElement[str] = bindparam("edge", type_=Text)
+    in_text = and_(
+        sql_contains_text(columns.folded, bindparam(f"term_{n}")),
+        # Of the few texts that hold the term: any, or those of which a word begins with it.
+        or_(
+            bindparam("within_words", type_=Boolean),
+            sql_matches_pattern(edge + columns.folded, bindparam(f"begins_{n}", type_=Text)),
+        ),
+    )
     if "folded_themes" not in columns:
         return in_text
     return or_(in_text, sql_contains_text(columns.folded_themes, bindparam(f"whole_{n}")))
@@ -281,7 +307,7 @@ def recent_texts_statement(source: SearchSource) -> Select[Any]:
     )
 
 
-def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
+def keyword_query_binds(scope: Scope, query: KeywordQuery, dialect: DialectName) -> dict[str, Any]:
     after_at, after_id = query.after or (MAX_INT, "")
     after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
@@ -300,5 +326,13 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "as_of": microseconds_from_moment(query.as_of) if query.as_of else None,
     }
     binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
+    binds |= {"within_words": query.within_words, "edge": FOLDED_FIELD_SEPARATOR} if query.terms else {}
+    binds |= {f"begins_{n}": _pattern_of_beginning_word(fold_text(term), dialect) for n, term in enumerate(query.terms)}
     binds |= {f"whole_{n}": fold_and_delimit_theme(term) for n, term in enumerate(query.terms)}
     return binds | {f"theme_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.themes)}
+
+
+def _pattern_of_beginning_word(folded_term: str, dialect: DialectName) -> str:
+    if not term_needs_word_beginning(folded_term):
+        return ANY_TEXT_PATTERN_BY_DIALECT[dialect]
+    return sql_pattern_for_word(dialect, folded_term, EXACT_SEARCH_WORD_CHAR_CLASS, whole=False)

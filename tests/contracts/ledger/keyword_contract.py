@@ -71,6 +71,32 @@ class KeywordContract:
         await ledger.memories.commit_store_batch(ADA, batch(one, memory("something else")))
         assert ids(await ledger.search.newest_matching_texts(ADA, keyword_query(searched))) == [one.id]
 
+    @pytest.mark.parametrize(
+        ("term", "begins", "within"),
+        [
+            ("ines", "an Ines, at last", "six hundred lines"),
+            ("том", "третий том", "автомат"),
+            ("elan", "Élan vital", "zéélandic"),
+            ("16", "room 16", "in 2016"),
+            ("orders", "db_orders", "reorders"),
+            ("[x?*", "a [x?* sign", "nothing"),
+            ("a.b", "so a.b it is", "ca.b or aXb"),
+            (".env", "config.env", "dotenv"),
+            ("都", "東京都に", "tokyo"),
+        ],
+    )
+    async def test_a_term_is_found_at_the_beginning_of_words_alone_if_so_asked(
+        self, ledger: StoringLedger, term: str, begins: str, within: str
+    ) -> None:
+        """spec P11"""
+        one, other = memory(begins), memory(within)
+        await ledger.memories.commit_store_batch(ADA, batch(one, other))
+        await ledger.context.add_note(ADA, noted := note(begins))
+        await ledger.context.add_note(ADA, note(within))
+        found = await ledger.search.search(ADA, keyword_query(term, within_words=False, sources=("memories", "notes")))
+        assert sorted(ids(found)) == sorted([one.id, noted.id])
+        assert one.id in ids(await ledger.search.search(ADA, keyword_query(term)))
+
     @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
     async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:
         one = memory(f"with {sign} in it")

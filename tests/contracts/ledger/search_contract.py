@@ -98,6 +98,16 @@ class SearchContract:
                 hit.id for hit in hits if hit.source == source
             ]
 
+    async def test_in_the_diary_and_in_conversations_too_a_word_is_to_begin_with_the_term_if_so_asked(
+        self, ledger: AnyLedger
+    ) -> None:
+        said, entry = await say(ledger, "Ask Ines!"), await write(ledger, "Ines came.")
+        await say(ledger, "600 lines")
+        await write(ledger, "Wrote lines.", date="2025-03-02")
+        query = keyword_query("ines", within_words=False)
+        assert sorted(ids(await ledger.search.search(ADA, query))) == sorted([said, entry.date])
+        assert len(await ledger.search.search(ADA, keyword_query("ines"))) == 4
+
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)
         [hit] = await ledger.search.newest_matching_texts(ADA, keyword_query("STRASSENTEE"))
