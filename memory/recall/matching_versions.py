@@ -10,7 +10,6 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Scope,
-    keyword_searchable_texts_of_memory,
     memory_date,
 )
 from madeleine.memory.recall.ports import KeywordSearchLedger
@@ -19,6 +18,7 @@ from madeleine.memory.rules.searching import (
     folded_text_has_terms,
     make_first_match_position_finder,
 )
+from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 
 

@@ -139,7 +139,7 @@ def _days_meant_by_name(
             is_sure |= _has_calendar_word(_without_word_of_time(named, lexicon), lexicon)
             yield coming
     for named, lexicon in () if is_sure else named_in:
-        if lexicon in probable and _asks_for_days_of_that_time(named, lexicon):
+        if lexicon in probable and _asks_what_happened_in_named_days(named, lexicon):
             rest = _rest_of_question(named)
             is_past, is_since = _tells_of_past(rest, lexicon), _asks_since(named.before, lexicon)
             past = named.past if is_past or is_since or not named.nearest else named.nearest
@@ -209,7 +209,7 @@ def _asks_for_all_to_come(low: str, lexicon: Lexicon) -> bool:
     return _has_only_question_and_calendar_words(rest, lexicon) and not _has_calendar_word(rest, lexicon)
 
 
-def _asks_for_days_of_that_time(named: NamedDays, lexicon: Lexicon) -> bool:
+def _asks_what_happened_in_named_days(named: NamedDays, lexicon: Lexicon) -> bool:
     without = _without_word_of_time(named, lexicon)
     return (
         _is_said_of_that_time(named, lexicon)

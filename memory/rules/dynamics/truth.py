@@ -131,7 +131,7 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
     begin, begin_text = _told_beginning(old)
     is_plan_still = old.valid_from is not None and is_in_future(old.valid_from, at)
     if begin is not None and since < begin and not is_plan_still and not _was_only_planned(old, begin):
-        _refuse_end_before_start(old, begin_text)
+        _raise_end_before_start_error(old, begin_text)
     if is_plan_still or (begin is not None and since < begin):
         old = replace(old, valid_from=None)
     return (
@@ -153,7 +153,7 @@ def _was_only_planned(memory: Memory, begin: datetime) -> bool:
     return is_in_future(begin, memory.created_at) and not memory.before
 
 
-def _refuse_end_before_start(old: Memory, begin: str) -> NoReturn:
+def _raise_end_before_start_error(old: Memory, begin: str) -> NoReturn:
     if old.valid_from is not None:
         remedy = f"{old.short_id} was wrong or never came true, retract it by update_memory"
     else:

@@ -36,11 +36,11 @@ from madeleine.storage.sql.database.dialect import (
     MAX_INT,
     MIN_INT,
     DialectName,
+    glob_or_regex_matching_word,
     in_bound_list_condition,
     json_list_bind_value,
     sql_contains_text,
     sql_matches_pattern,
-    sql_pattern_for_word,
 )
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import period_binds
@@ -335,4 +335,4 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery, dialect: DialectName)
 def _pattern_of_beginning_word(folded_term: str, dialect: DialectName) -> str:
     if not term_needs_word_beginning(folded_term):
         return ANY_TEXT_PATTERN_BY_DIALECT[dialect]
-    return sql_pattern_for_word(dialect, folded_term, EXACT_SEARCH_WORD_CHAR_CLASS, whole=False)
+    return glob_or_regex_matching_word(dialect, folded_term, EXACT_SEARCH_WORD_CHAR_CLASS, whole=False)

@@ -93,9 +93,11 @@ class KeywordContract:
         await ledger.memories.commit_store_batch(ADA, batch(one, other))
         await ledger.context.add_note(ADA, noted := note(begins))
         await ledger.context.add_note(ADA, note(within))
-        found = await ledger.search.search(ADA, keyword_query(term, within_words=False, sources=("memories", "notes")))
+        found = await ledger.search.newest_matching_texts(
+            ADA, keyword_query(term, within_words=False, sources=("memories", "notes"))
+        )
         assert sorted(ids(found)) == sorted([one.id, noted.id])
-        assert one.id in ids(await ledger.search.search(ADA, keyword_query(term)))
+        assert one.id in ids(await ledger.search.newest_matching_texts(ADA, keyword_query(term)))
 
     @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
     async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:

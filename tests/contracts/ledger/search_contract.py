@@ -105,8 +105,8 @@ class SearchContract:
         await say(ledger, "600 lines")
         await write(ledger, "Wrote lines.", date="2025-03-02")
         query = keyword_query("ines", within_words=False)
-        assert sorted(ids(await ledger.search.search(ADA, query))) == sorted([said, entry.date])
-        assert len(await ledger.search.search(ADA, keyword_query("ines"))) == 4
+        assert sorted(ids(await ledger.search.newest_matching_texts(ADA, query))) == sorted([said, entry.date])
+        assert len(await ledger.search.newest_matching_texts(ADA, keyword_query("ines"))) == 4
 
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
         said = await say(ledger, "Gern, Straßentee!", speaker="Zoé", client="desk", stored_at=MOMENT + DAY)

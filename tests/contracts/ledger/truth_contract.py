@@ -69,7 +69,10 @@ class TruthContract:
             for terms in (("lake",), ("let",), ()):
                 query = keyword_query(*terms, since=window[0], until=window[1], sources=("memories",))
                 held = [one for one in found if terms != ("let",) or one is not called_off]
-                assert ids(await ledger.search.search(ADA, query)) == [one.id for one in held], (window, terms)
+                assert ids(await ledger.search.newest_matching_texts(ADA, query)) == [one.id for one in held], (
+                    window,
+                    terms,
+                )
 
     async def test_a_superseded_memory_names_its_successor_and_ends_when_that_begins(
         self, ledger: StoringLedger
