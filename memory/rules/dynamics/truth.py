@@ -120,7 +120,7 @@ def first_timeline_period_if_not_future(memory: Memory, now: datetime) -> IsoPer
 def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: datetime) -> tuple[Memory, Memory]:
     """Both memories after an act at `at`. The new one may have been superseded since: of a chain the later link may be
     told first. What was to be true from a later day on, and ended before that day, was a plan: it has no beginning of
-    its own, whenever that is told (ADR 54). Raises `NotCurrent` if the old one is not current or the new one was not
+    its own, whenever that is told (ADR 97). Raises `NotCurrent` if the old one is not current or the new one was not
     when it took its place, `InvalidInput` for a memory that would supersede itself, or would be true before what it
     supersedes."""
     if old.id == new.id:

@@ -1,4 +1,4 @@
-"""A plan that is called off before its day was never true (ruling 14, ADR 54)."""
+"""A plan that is called off before its day was never true (ruling 14, ADR 97)."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from madeleine.memory.text.calendar_questions import days_asked_for, days_named
 from tests.rows import for_each_row
 
@@ -345,7 +343,7 @@ def test_a_part_of_last_month_and_a_season_of_last_year_are_days_too(
     assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == ([days] if days else [])
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "question",
     [
         "Summer is allergic to nuts",
