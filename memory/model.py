@@ -369,10 +369,15 @@ def start_of_first_dated_timeline_entry(when: Sequence[TextOrDatedAction], defau
     return period.start if period else default
 
 
-def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
-    """The first and the last moment of a memory's dates, of a month or a range those of its days; for one without
-    dates `happened_at`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
+def time_spans_of_memory(memory: Memory) -> Sequence[tuple[datetime, datetime]]:
+    """The first and the last moment of each of a memory's dates, of a month or a range those of its days; for one
+    without dates `happened_at`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
     when = memory.scene.when
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
-    spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
+    return [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
+
+
+def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
+    """From the first to the last moment of `time_spans_of_memory`."""
+    spans = time_spans_of_memory(memory)
     return min(first for first, _ in spans), max(last for _, last in spans)

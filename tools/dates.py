@@ -14,6 +14,7 @@ from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAct
 from madeleine.memory.recall.no_match import no_match_dated_notice
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.dynamics.windows import has_date_in_window
 from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
@@ -105,6 +106,7 @@ async def recall_by_days_if_asked_for(
         omitted=sum(answer.omitted for answer in results),
         truncated=tuple(id_ for answer in results for id_ in answer.truncated),
         too_long=tuple(memory for answer in results for memory in answer.too_long),
+        unknown_words=(),  # of the calendar
     )
 
 
@@ -182,6 +184,7 @@ async def _recallable_memories_dated(call: ToolCallContext, query: RecallQuery) 
         memory
         for memory in shown.memories
         if memory.category != "procedural" and memory.importance >= config.min_importance
+        if has_date_in_window(memory, query.since, query.until)
     ]
 
 

@@ -10,7 +10,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
-from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
+from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
@@ -184,8 +184,10 @@ class SupersessionCandidateSearch:
 
 
 def _was_true_before(other: Memory, memory: Memory) -> bool:
+    """What was planned when it was stored was told before, whatever day the new one has."""
     is_true = other.truth == "current" and not other.compressed
-    return is_true and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+    was_planned = is_in_future(other.happened_at, other.created_at) and other.created_at < memory.created_at
+    return is_true and (was_planned or start_of_truth_or_telling(other) < start_of_truth_or_telling(memory))
 
 
 def _with_first(first: Memory | None, memories: Sequence[Memory]) -> list[Memory]:

@@ -23,11 +23,14 @@ RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]
 """`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
 
 
-def unknown_words_to_name(query: str, ranked: RankedCandidates) -> tuple[str, ...]:
+def unknown_words_to_name(query: str, ranked: RankedCandidates, today: date) -> tuple[str, ...]:
     """Words of the query that no memory holds (ruling 19). Where something matches only those that may be names:
-    nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words."""
+    nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words. None then of a
+    query that names days: a word for a time is no name."""
     words = ranked.pool.unknown_words
     if not ranked.has_no_match:
+        if days_named(query, today) is not None:
+            return ()
         names = {fold_text(name) for name in StatementForComparison(query).words_capitalized_inside_sentence}
         words = tuple(word for word in words if fold_text(word) in names)
     return words[:MAX_UNKNOWN_WORDS_NAMED]

@@ -219,7 +219,7 @@ class RecallMemories:
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable(memory, query)),
-            unknown_words=unknown_words_to_name(query.text, ranked),
+            unknown_words=unknown_words_to_name(query.text, ranked, self._today(query)),
         )
 
     async def _faded_match_count(self, scope: Scope, query: RecallQuery) -> int:

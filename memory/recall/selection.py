@@ -16,6 +16,7 @@ from madeleine.memory.model import LIVING_STATUSES, Category, Emotion, Memory, M
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_told_before_survivor, was_true_at
+from madeleine.memory.rules.dynamics.windows import has_date_in_window
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_everything_of_a_kind
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_when_no_limit_is_set
@@ -176,8 +177,10 @@ class RecallSelection:
 
 
 def is_recallable(memory: Memory, query: RecallQuery) -> bool:
-    """Whether a recall may return a memory: living and current, or of a window of time what was, or, as of an earlier
-    time, true then. The index may not have taken in the last change yet."""
+    """Whether a recall may return a memory: living and current, or of a window of time what was and has a date in it,
+    or, as of an earlier time, true then. The index may not have taken in the last change yet."""
+    if not has_date_in_window(memory, query.since, query.until):
+        return False
     if query.as_of is not None:
         return memory.absorbed_into is None and was_true_at(memory, query.as_of)
     may_be_superseded = bool(query.since or query.until)

@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_span_of_memory
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_span_of_memory, time_spans_of_memory
 
 
 def is_dated_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
     """Whether one of its days lies between the two, inclusive; None for no limit."""
     first, last = time_span_of_memory(memory)
     return (since is None or last >= since) and (until is None or first <= until)
+
+
+def has_date_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
+    """Whether one of its dates lies between the two, inclusive; None for no limit. Of two days it has no day between
+    them, though an index that knows the first and the last finds it there: the day of a plan, and that on which it was
+    called off."""
+    return any(
+        (since is None or last >= since) and (until is None or first <= until)
+        for first, last in time_spans_of_memory(memory)
+    )
 
 
 def came_before_it_was_superseded(memory: Memory) -> bool:

@@ -236,12 +236,18 @@ def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool)
         return False
     if name in _AMBIGUOUS_PASSWORD_NAMES and any(char.isalpha() for char in sign.replace("value", "")):
         return False
+    if not sign and not quoted:  # "the password Chestnut#12", not "the password hash sha256"
+        return len(value) >= 8 and _has_small_and_capital_letters_and_digits(value)
     is_assigned = sign in ("=", "%3d", ">") or sign.endswith("value=")
     if is_assigned and (quoted or sign != "=" or joint == "="):
         return len(value) >= 4
     if value.isdigit() and sign[-1:] in (":", "：", "=") and (len(sign) <= 2 or sign.startswith(_PREPOSITIONS)):
         return len(value) >= 6
     return len(value) >= 6 and _mixes_letters_and_digits_like_secret(value)
+
+
+def _has_small_and_capital_letters_and_digits(value: str) -> bool:
+    return any(map(str.isdigit, value)) and any(map(str.islower, value)) and any(map(str.isupper, value))
 
 
 def _mixes_letters_and_digits_like_secret(value: str) -> bool:

@@ -92,6 +92,7 @@ TODAY = date(2026, 11, 29)
         ("Was steht am Wochenende vom 5. Dezember an?", ("2026-12-05", "2026-12-06")),
         ("Was haben wir an Weihnachten gemacht?", ("2025-12-24", "2025-12-26")),
         ("Was war am 24.11.?", ("2026-11-24", "2026-11-24")),
+        ("What happened on 24.11.?", ("2026-11-24", "2026-11-24")),
         ("Was war am 24.11?", ("2026-11-24", "2026-11-24")),
         ("Was war am 18. Nov.?", ("2026-11-18", "2026-11-18")),
         ("Was hat sich im August geändert?", ("2026-08-01", "2026-08-31")),

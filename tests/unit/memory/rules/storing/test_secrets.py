@@ -70,6 +70,8 @@ IN_CONTEXT = [
 ]
 IN_PHRASES = [
     "the wireless password is now «Biscuit-sur-Mer-77».",
+    "For the club's Wi-Fi you log in with the password «Fircone!88»",
+    "Mit dem Passwort «Kastanie#12» kommt man hinein.",
     "The password for Netflix is now «Truffe-2026-x».",
     "The password of the guest account has been changed to «Truffe-2026-x», says Ada.",
     "Password for Netflix: «Truffe-2026-x»",
@@ -127,6 +129,7 @@ PINS = [
     "카드 핀번호는 «4410»입니다.",
 ]
 ORDINARY = [
+    "The password hash sha256 is stored, and the password policy v2.",
     "The password must be changed every ninety days. The password is in the safe. PIN codes are not stored.",
     "the gate code is 4471, the door code of the shed is now 2580, the alarm code: 9981.",
     "The password for the router is on the fridge in room 12b since 2026. The PIN has 4 digits, 6 are safer.",
