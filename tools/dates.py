@@ -135,7 +135,11 @@ async def _recall_each_dated(
     answers: list[tuple[Days, RecallResult]] = []
     tokens, room = query.token_budget, dict.fromkeys(periods, query.limit)
     for left, (days, part) in zip(range(len(parts), 0, -1), reversed(parts), strict=True):
-        of_part = replace(query, token_budget=tokens // left, limit=max(1, room[days]))
+        # Of a period that is half over what is left of it leaves room for what is over.
+        limit = -(-room[days] // sum(each == days for each, _ in parts[:left]))
+        if limit < 1:
+            continue
+        of_part = replace(query, token_budget=max(1, tokens // left), limit=limit)
         answer = await _recall_dated(call, recall, of_part, part, lists_all=lists_all)
         if answer.memories or answer.too_long:
             tokens -= min(tokens, answer.total_tokens)

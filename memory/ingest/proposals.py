@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
@@ -39,6 +40,9 @@ from madeleine.memory.rules.storing.supersession import (
 )
 
 logger = logging.getLogger(__name__)
+
+MAX_TIME_FROM_PLANNING_TO_DAY = timedelta(days=366)
+"""Before the day of a plan, in which something may have changed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +143,8 @@ class SupersessionCandidateSearch:
                 best, best_score = other, score
         if best_score > MIN_SUPERSESSION_PROPOSAL_SCORE or not tells_of_change:
             return SupersessionCandidates(best)
-        possible = await self._possible_changes(
-            scope, new, [pair for pair in living if _was_true_before(pair[0], memory)]
-        )
+        earlier = [pair for pair in living if _was_true_before(pair[0], memory) or _was_planned_before(pair[0], memory)]
+        possible = await self._possible_changes(scope, new, earlier)
         return SupersessionCandidates(likely=best, possible=_with_first(best, possible)[:MAX_POSSIBLE_CHANGES_NAMED])
 
     async def _possible_changes(
@@ -184,10 +187,14 @@ class SupersessionCandidateSearch:
 
 
 def _was_true_before(other: Memory, memory: Memory) -> bool:
-    """What was planned when it was stored was told before, whatever day the new one has."""
     is_true = other.truth == "current" and not other.compressed
-    was_planned = is_in_future(other.happened_at, other.created_at) and other.created_at < memory.created_at
-    return is_true and (was_planned or start_of_truth_or_telling(other) < start_of_truth_or_telling(memory))
+    return is_true and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+
+
+def _was_planned_before(other: Memory, memory: Memory) -> bool:
+    """What was planned when it was stored was told before, though the new one may have the day on which it was told."""
+    is_plan = other.truth == "current" and is_in_future(other.happened_at, other.created_at)
+    return is_plan and timedelta() < other.happened_at - memory.happened_at < MAX_TIME_FROM_PLANNING_TO_DAY
 
 
 def _with_first(first: Memory | None, memories: Sequence[Memory]) -> list[Memory]:

@@ -151,11 +151,12 @@ def pairs_to_compare(
 
 def _supersedes_by_proposals(pair: NewerAndOlderMemory, proposed: Mapping[MemoryId, MemoryId | None]) -> bool:
     """Whether the newer one was proposed to supersede the older one, or what was itself proposed to. `proposed`: what
-    each memory may supersede."""
-    earlier = proposed.get(pair.newer.id)
-    while earlier and earlier != pair.older.id:
+    each memory may supersede; two plans may name each other."""
+    seen, earlier = {pair.newer.id}, proposed.get(pair.newer.id)
+    while earlier and earlier != pair.older.id and earlier not in seen:
+        seen.add(earlier)
         earlier = proposed.get(earlier)
-    return earlier is not None
+    return earlier == pair.older.id
 
 
 def _is_past_event(memory: Memory) -> bool:

@@ -11,7 +11,7 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.dynamics.truth import id_of_version_true_at
-from madeleine.memory.rules.dynamics.windows import id_of_version_in_window, is_dated_in_window
+from madeleine.memory.rules.dynamics.windows import has_date_in_window, id_of_version_in_window
 
 
 async def true_version_ids(
@@ -36,7 +36,7 @@ async def true_version_ids(
 
 def _id_of_version_true_in_window(chain: Sequence[Memory], query: RecallQuery, as_of: datetime) -> MemoryId | None:
     true = id_of_version_true_at(chain, as_of)
-    dated = (one.id for one in chain if one.id == true and is_dated_in_window(one, query.since, query.until))
+    dated = (one.id for one in chain if one.id == true and has_date_in_window(one, query.since, query.until))
     return next(dated, None)
 
 

@@ -33,6 +33,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope, Vector
 from madeleine.storage.qdrant import edge_engine as engine
+from madeleine.storage.qdrant import schema
 from madeleine.storage.qdrant.edge_files import (
     INDEX_FLUSHING_MARKER_FILE,
     INDEX_OPENING_MARKER_FILE,
@@ -81,7 +82,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._fingerprint = fingerprint
         self._generation = generation
         self._shard = shard
-        self._closed = False
+        self._closed = self._is_shard_closed = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
         self._statistics: dict[tuple[BeingId, str], _CachedIdfStatistics] = {}
@@ -174,7 +175,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_index_disk_reserve(directory)
         with engine.translating_index_engine_errors(IndexUnavailable):
-            kilobytes = max(1, full_scan_points * fingerprint.dim * 4 // 1024)
+            kilobytes = max(1, full_scan_points * fingerprint.dim * schema.VECTOR_COMPONENT_BYTES // 1024)
             shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
         index._flush_live()
@@ -251,12 +252,12 @@ class EmbeddedQdrantIndex(HybridIndex):
             await self._run_in_disk_thread(self._flush_live)
 
     async def close(self) -> None:
-        if self._closed:
-            return
         self._closed = True
         self._builder.stop()
         async with self._writing:
-            await self._run_in_disk_thread(self._flush_and_close_shard)
+            if not self._is_shard_closed:  # a close that was cancelled while it waited is made good by the next
+                self._is_shard_closed = True
+                await self._run_in_disk_thread(self._flush_and_close_shard)
 
     async def _run_in_disk_thread(self, work: Callable[..., None], *arguments: Any) -> None:
         """A cancelled caller waits for the end of what was begun, so that no other work on the files overlaps it."""
@@ -268,11 +269,12 @@ class EmbeddedQdrantIndex(HybridIndex):
             raise
 
     def _flush_and_close_shard(self) -> None:
+        if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
+            # Closing would write, too: what is not on disk is made good from the ledger's marks. The lock stays with
+            # the shard, which writes when it is collected.
+            remove_temporary_index_copies(self._directory)
+            return
         with self._lock:
-            if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
-                # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
-                remove_temporary_index_copies(self._directory)
-                return
             try:
                 self._flush_live()
             finally:

@@ -236,7 +236,7 @@ def is_shard_worth_optimizing(generation: Path, dim: int) -> bool:
     The engine's API does not tell how many, its files of versions do: 8 bytes a point.
     """
     config = json.loads((generation / "edge_config.json").read_bytes())
-    threshold_points: float = config["optimizers"]["indexing_threshold"] * 1024 / (dim * 4)
+    threshold_points: float = config["optimizers"]["indexing_threshold"] * 1024 / (dim * schema.VECTOR_COMPONENT_BYTES)
     unindexed = sum(path.stat().st_size // 8 for path in generation.glob("segments/*/mutable_id_tracker.versions"))
     if unindexed <= threshold_points:
         return False

@@ -90,10 +90,9 @@ def hold_index_lock(directory: Path) -> ExitStack:
     """A lock beside the directory: until it is closed nobody else opens the index. Raises `IndexUnavailable` if
     somebody has it open, `OSError` if the lock cannot be made."""
     directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = directory.resolve()  # one lock, by whatever link the folder is reached
     with ExitStack() as lock:
-        if not lock.enter_context(
-            operating_system.try_to_hold_file_lock(directory.with_name(f"{directory.name}.lock"))
-        ):
+        if not lock.enter_context(operating_system.try_to_hold_file_lock(folder.with_name(f"{folder.name}.lock"))):
             raise IndexUnavailable(f"The index in {directory} is in use by another process.")
         return lock.pop_all()
 

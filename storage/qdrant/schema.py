@@ -89,6 +89,8 @@ HNSW_EDGES_IN_BEING_GRAPH = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
+VECTOR_COMPONENT_BYTES = 2
+"""Half precision. The engine counts the vectors outside of a graph by their bytes."""
 MAX_FULL_SCAN_POINTS = 5_000
 """Points that are searched without a graph: a full scan of so many takes 0.4 ms at 384 dimensions."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -128,6 +129,42 @@ class TestEdgeIndex(IndexContract):
         second = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert await second.count() == 5
         await second.close()
+
+    async def test_nobody_else_opens_it_by_another_link_or_while_an_unclosed_shard_may_still_write(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Closed on a full disk the shard stays open: it writes when it is collected, over what another has written."""
+        first = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
+        (tmp_path / "link").symlink_to(tmp_path / "i")
+        with pytest.raises(IndexUnavailable):
+            await EmbeddedQdrantIndex.open(tmp_path / "link", FINGERPRINT)
+        with monkeypatch.context() as full:
+            full.setattr(edge, "has_disk_space", lambda *_: False)
+            await first.close()
+        with pytest.raises(IndexUnavailable):
+            await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
+        del first
+        gc.collect()
+        await (await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)).close()
+
+    async def test_a_close_that_was_cancelled_is_made_good_by_the_next(self, tmp_path: Path) -> None:
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
+        async with index._writing:
+            closing = asyncio.create_task(index.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+        await index.close()
+        await (await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)).close()
+
+    async def test_a_graph_is_built_as_soon_as_there_are_more_points_than_are_scanned(self, tmp_path: Path) -> None:
+        """The engine counts vectors by their bytes, two a component."""
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=400)
+        await index.upsert(random_points(500, seed=4))
+        assert await index.optimize_if_worthwhile()
+        assert not await index.optimize_if_worthwhile()
+        await index.close()
 
     async def test_a_closed_index_is_unavailable_and_closes_again(self, tmp_path: Path) -> None:
         index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)

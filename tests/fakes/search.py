@@ -18,7 +18,7 @@ from madeleine.memory.model import (
     time_span_of_memory,
 )
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text, was_true_at
-from madeleine.memory.rules.dynamics.windows import came_before_it_was_superseded, is_dated_in_window
+from madeleine.memory.rules.dynamics.windows import came_before_it_was_superseded
 from madeleine.memory.rules.searching import folded_text_has_terms, sort_hits_newest_first
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
@@ -61,7 +61,7 @@ class InMemorySearch:
         later = memory
         while later.superseded_by in own:
             later = own[later.superseded_by]
-            if is_dated_in_window(later, query.since, query.until) and came_before_it_was_superseded(later):
+            if _is_span_in_window(later, query.since, query.until) and came_before_it_was_superseded(later):
                 return False
         return came_before_it_was_superseded(memory)
 
@@ -154,3 +154,9 @@ def _note_hit(note: Note) -> SearchHit:
         provenance=Provenance(tool="notes"),
         position=(microseconds_from_moment(note.created_at), note.id),
     )
+
+
+def _is_span_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
+    """Whether any day from its first to its last lies between the two, as the SQL has it."""
+    first, last = time_span_of_memory(memory)
+    return (since is None or last >= since) and (until is None or first <= until)

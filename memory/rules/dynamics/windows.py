@@ -12,12 +12,6 @@ from datetime import datetime
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_span_of_memory, time_spans_of_memory
 
 
-def is_dated_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
-    """Whether one of its days lies between the two, inclusive; None for no limit."""
-    first, last = time_span_of_memory(memory)
-    return (since is None or last >= since) and (until is None or first <= until)
-
-
 def has_date_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
     """Whether one of its dates lies between the two, inclusive; None for no limit. Of two days it has no day between
     them, though an index that knows the first and the last finds it there: the day of a plan, and that on which it was
@@ -46,7 +40,7 @@ def id_of_version_in_window(
         step = by_id[step].superseded_by
     if chain and step is not None:  # the chain goes on through a merge
         following.append(chain[-1])
-    dated = [memory for memory in following if is_dated_in_window(memory, since, until)]
+    dated = [memory for memory in following if has_date_in_window(memory, since, until)]
     return next(
         (
             memory.id

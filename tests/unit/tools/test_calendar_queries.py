@@ -180,3 +180,12 @@ async def test_deadlines_that_are_coming_up_come_first(use: Use) -> None:
     assert (await texts(use, "What deadline is coming up?"))[0] == "The deadline of the grant"
     notice = (await use("recall", query="Which quarrels are coming up?", format="memories"))["notice"]
     assert notice == f"Near is first what is dated {day(0)} or later."
+
+
+async def test_a_period_around_today_stays_within_limit_and_budget_and_tells_of_both_sides(use: Use) -> None:
+    for days in range(-3, 4):
+        await use("store", text=f"Bakery number {days + 10} opened", when=str(day(days)))
+    for query in ("What is on this week?", "What happened this month?"):
+        few = await use("recall", query=query, limit=2, format="memories")
+        assert len(few["memories"]) <= 2
+        assert "recall failed" not in str(await use("recall", query=query, token_budget=1, format="memories"))

@@ -65,3 +65,19 @@ def test_what_perhaps_tells_of_another_thing_stands_behind_with_what_became_of_i
         {doubtful: [its_newer], its_newer: [doubtful]},
     )
     assert list(ordered.items()) == [(a, 0.9), (its_newer, 0.9), (doubtful, 0.9), (its_doubtful, 0.9), (b, 0.8)]
+
+
+def test_two_plans_that_name_each_other_are_compared_all_the_same() -> None:
+    """The walk along what was proposed had no end."""
+    asked = a_memory("I put coin 2 into pocket 0")
+    asked = replace(asked, created_at=NOW - timedelta(days=2))
+    one = a_memory("I put coin 0 into pocket 2")
+    other = replace(a_memory("I put coin 0 into pocket 3"), may_supersede=one.id)
+    one = replace(one, may_supersede=other.id)
+    pairs = [NewerAndOlderMemory(newer, asked, MemoryPairRelationFlags()) for newer in (one, other)]
+    matches = {
+        memory.id: MemoryMatchToQuestion(StatementForComparison(memory.scene.action), cosine=0.9, score=0.4)
+        for memory in (asked, one, other)
+    }
+    compared = compare_pairs(StatementForComparison(asked.scene.action), matches, pairs, [1.0, 1.0])
+    assert (one.id, asked.id) in compared.unrelated
