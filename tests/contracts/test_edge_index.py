@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
@@ -160,8 +161,11 @@ class TestEdgeIndex(IndexContract):
 
     async def test_a_graph_is_built_as_soon_as_there_are_more_points_than_are_scanned(self, tmp_path: Path) -> None:
         """The engine counts vectors by their bytes, two a component."""
-        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=400)
-        await index.upsert(random_points(500, seed=4))
+        wide = IndexFingerprint(model=FINGERPRINT.model, dim=256)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", wide, full_scan_points=400)
+        vectors = np.random.default_rng(4).normal(size=(600, wide.dim)).astype(np.float32)
+        points = zip(random_points(600, seed=4), vectors, strict=True)
+        await index.upsert([replace(one, vector=vector / np.linalg.norm(vector)) for one, vector in points])
         assert await index.optimize_if_worthwhile()
         assert not await index.optimize_if_worthwhile()
         await index.close()
