@@ -64,7 +64,7 @@ class FaultPoints:
         self._around(database_engine, "run_to_end_despite_cancellation")
         self._around(edge_engine, "apply_index_point_changes")
         self._around(IndexManifest, "write")
-        self._around(edge, "_remove_tree")
+        self._around(edge, "remove_index_files")
 
     def _around(self, owner: Any, name: str) -> None:
         function = getattr(owner, name)
