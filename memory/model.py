@@ -316,9 +316,19 @@ def date_of_timeline_entry(item: TextOrDatedAction) -> str:
     return period.text if period else text
 
 
+def date_as_told(when: Sequence[TextOrDatedAction], happened_at: datetime) -> str:
+    """The first date of a timeline as told, else the day it was stored."""
+    return date_of_timeline_entry(when[0]) if when else happened_at.date().isoformat()
+
+
 def memory_date(memory: Memory) -> str:
     """The scene's date as told, else the day it was stored."""
-    return date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+    return date_as_told(memory.scene.when, memory.happened_at)
+
+
+def text_behind_date(date: str, text: str) -> str:
+    """The text behind its date ("2026-06-10: …"), unless it names that itself. `date`: "" for none."""
+    return text if date in text else f"{date}: {text}"
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:

@@ -78,7 +78,7 @@ async def recall_by_days_if_asked_for(
     """What `recall` makes of the query; for one of days and nothing else what is dated to these, at most `most` of each
     period, in the order of dates, and near it what else matches. A query with a time of its own is left as it is.
     `lists_all`: also what is compared by nothing."""
-    has_time = query.as_of or query.since or query.until
+    has_time = query.as_of or query.has_window
     now = call.use_cases.recall.now()
     periods = () if has_time else _without_overlap(days_asked_for(query.text, now.date()))
     others = await recall(query)

@@ -277,7 +277,7 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
 
 def possible_change_advice(memory: Memory, before: Memory, *others: Memory) -> str:
     """What to do where the new memory tells of a change, and `before`, or one of `others`, may be what has changed (ADR
-    74, 93). The answer has the text of `before`."""
+    74, 95). The answer has the text of `before`."""
     texts = (
         f"{other.short_id} ({truncate_with_ellipsis(other.scene.action, _MAX_NAMED_TEXT_CHARS)!r})" for other in others
     )

@@ -72,8 +72,8 @@ class SupersessionCandidateSearch:
         unindexed: Collection[MemoryId] = (),
     ) -> SupersessionCandidates:
         """The earlier current memories that the new one most likely takes the place of, of those `near` with their
-        cosines. None while the index cannot be read. `is_read`: by the model; else the wordings
-        are compared in place of the cosines. `unindexed`: those that are stored together with the new one."""
+        cosines; none of them while the index cannot be read. `is_read`: by the model; else the wordings are compared in
+        place of the cosines. `unindexed`: those that are stored together with the new one."""
         try:
             return await self._find(
                 scope, memory, near if is_read else _resemblances_by_wording(memory, near), unindexed
@@ -186,14 +186,17 @@ class SupersessionCandidateSearch:
         ]
 
 
+def _can_be_superseded(other: Memory) -> bool:
+    return other.truth == "current" and not other.compressed
+
+
 def _was_true_before(other: Memory, memory: Memory) -> bool:
-    is_true = other.truth == "current" and not other.compressed
-    return is_true and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+    return _can_be_superseded(other) and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
 
 
 def _was_planned_before(other: Memory, memory: Memory) -> bool:
     """What was planned when it was stored was told before, though the new one may have the day on which it was told."""
-    is_plan = other.truth == "current" and is_in_future(other.happened_at, other.created_at)
+    is_plan = _can_be_superseded(other) and is_in_future(other.happened_at, other.created_at)
     return is_plan and timedelta() < other.happened_at - memory.happened_at < MAX_TIME_FROM_PLANNING_TO_DAY
 
 

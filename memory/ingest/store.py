@@ -331,7 +331,6 @@ class StoreScenes:
         vectors = await load_vectors_by_memory_id(self.ledger, self.embedder, compared, earlier.vectors)
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
-        memory = replace(memory, resembles=resembles)
         before = draft.memory_to_supersede_on_future_date
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
             together = plan.similar_planned_memories_true_earlier(draft.point, earlier.together)
@@ -343,7 +342,8 @@ class StoreScenes:
             plan.possible[memory.id] = found.possible
             before = found.proposed
             if found.likely and not resembles:
-                memory = replace(memory, resembles=found.likely.id)
+                resembles = found.likely.id
+        memory = replace(memory, resembles=resembles)
         if before is None:
             return memory
         plan.proposed[memory.id] = before

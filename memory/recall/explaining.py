@@ -172,7 +172,7 @@ class RecallExplainer:
             return f"It has no theme {missing[0]!r}."
         if memory.importance < self.min_importance:
             return f"Its importance is {memory.importance:.2f}, below {self.min_importance:.2f}."
-        if (query.since or query.until) and memory.id not in self.ranked.pool.ids:
+        if query.has_window and memory.id not in self.ranked.pool.ids:
             return "Its dates lie outside of since and until, or others match better."
         return ""
 

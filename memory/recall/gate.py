@@ -58,7 +58,7 @@ class CandidateMatcher:
     ) -> RecallGateOutcome:
         """`legible`: how much of the query the model reads, 0 to 1. What the caller's filter names is a match
         (ruling 19)."""
-        if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
+        if query.categories or query.has_window or set(query.themes) - self.configured_themes:
             return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
         thresholds, named = self.thresholds, CandidateCoverageOfNamedThings.from_query(query.text, pool)
         gate = partial(

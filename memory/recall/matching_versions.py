@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import (
-    Memory,
-    MemoryId,
-    Scope,
-    memory_date,
-)
+from madeleine.memory.model import Memory, MemoryId, Scope, memory_date
 from madeleine.memory.recall.ports import KeywordSearchLedger
 from madeleine.memory.rules.searching import (
     excerpt_around_match,

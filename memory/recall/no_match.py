@@ -28,11 +28,11 @@ def unknown_words_to_name(query: str, ranked: RankedCandidates, today: date) -> 
     nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words. None then of a
     query that names days: a word for a time is no name."""
     words = ranked.pool.unknown_words
-    if not ranked.has_no_match:
-        if days_named(query, today) is not None:
-            return ()
+    if words and not ranked.has_no_match:
         names = {fold_text(name) for name in StatementForComparison(query).words_capitalized_inside_sentence}
         words = tuple(word for word in words if fold_text(word) in names)
+        if words and days_named(query, today) is not None:
+            return ()
     return words[:MAX_UNKNOWN_WORDS_NAMED]
 
 
@@ -60,7 +60,7 @@ async def with_memories_of_named_days_near(
 ) -> RankedCandidates:
     """What is dated to the days that the query names is near, before all else (ruling 19: what a filter names
     matches)."""
-    if query.since or query.until or query.as_of or (days := days_named(query.text, today)) is None:
+    if query.has_window or query.as_of or (days := days_named(query.text, today)) is None:
         return ranked
     since, until = first_and_last_moment_of_days(days)
     dated = await rank(replace(query, since=since, until=until))

@@ -64,7 +64,7 @@ class FindNonMemoryMatches:
         if query.categories or query.themes or query.as_of or not tags:
             return NonMemoryMatches(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []
-        if not (query.since or query.until):
+        if not query.has_window:
             shown = (
                 entry for entry in await self.ledger.profile_entries(scope) if entry.enabled and not entry.memory_id
             )

@@ -304,7 +304,7 @@ class RecallMemories:
             now=self.now(),
         )
         notices: tuple[str, ...] = ()
-        if not (query.since or query.until) and (days := days_named(query.text, today)):
+        if not query.has_window and (days := days_named(query.text, today)):
             ids = [pool.ids[i] for i in matching]
             scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
             notices = () if scored.parts["days"].any() else (no_match_dated_notice(days),)
@@ -385,7 +385,7 @@ class RecallMemories:
             query.text,
             scores=scores,
             pool=pool,
-            only_matches=is_of_past or bool(query.since or query.until),  # their time is not looked at again
+            only_matches=is_of_past or query.has_window,  # their time is not looked at again
             is_of_past=is_of_past,
             now=query.as_of or now,
         )

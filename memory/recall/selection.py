@@ -46,6 +46,11 @@ class RecallQuery:
     as_of: datetime | None = None
     """What was true then, faded memories included, instead of what is true now (ruling 14)."""
 
+    @property
+    def has_window(self) -> bool:
+        """Whether only what is dated to a window of time is asked for."""
+        return self.since is not None or self.until is not None
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
@@ -177,16 +182,14 @@ class RecallSelection:
 
 
 def is_recallable(memory: Memory, query: RecallQuery) -> bool:
-    """Whether a recall may return a memory: living and current, or of a window of time what was and has a date in it,
-    or, as of an earlier time, true then. The index may not have taken in the last change yet."""
+    """Whether a recall may return a memory: living and current, or, as of an earlier time, true then. Of a window of
+    time also a superseded one, and only what has a date in it. The index may not have taken in the last change yet."""
     if not has_date_in_window(memory, query.since, query.until):
         return False
     if query.as_of is not None:
         return memory.absorbed_into is None and was_true_at(memory, query.as_of)
-    may_be_superseded = bool(query.since or query.until)
-    return memory.status in LIVING_STATUSES and (
-        memory.truth == "current" or (may_be_superseded and memory.truth == "superseded")
-    )
+    shown = ("current", "superseded") if query.has_window else ("current",)
+    return memory.status in LIVING_STATUSES and memory.truth in shown
 
 
 @dataclass(eq=False)

@@ -20,13 +20,12 @@ async def true_version_ids(
     """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
     where nothing is known of that time. Of a window of time (`since`, `until`) the latest version that lies in it, also
     one that is superseded. Matches that were never superseded cost nothing."""
-    as_of, has_window = query.as_of, bool(query.since or query.until)
-    places = {"earlier"} if as_of is None else {"earlier", "last"}
+    as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
     features = zip(pool.ids, pool.features, strict=True)
     versions = [id_ for id_, found in features if found.version in places and id_ in matching]
     if not versions:
         return {}
-    if as_of is None and not has_window:
+    if as_of is None and not query.has_window:
         return {**await ledger.current_version_id_by_memory_id(scope, versions)}
     chains = await ledger.all_versions_by_memory_id(scope, versions)
     if as_of is None:

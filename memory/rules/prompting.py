@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-from madeleine.memory.model import Category, DatedAction, Memory, date_of_timeline_entry, memory_date, scene_to_text
+from madeleine.memory.model import (
+    Category,
+    DatedAction,
+    Memory,
+    date_of_timeline_entry,
+    memory_date,
+    scene_to_text,
+    text_behind_date,
+)
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.structure import escape_all_markup
@@ -41,8 +49,7 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     stored_day = dated and memory.category in _FACT_CATEGORIES
     has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when))
     has_date = has_date and memory.valid_from != memory.happened_at
-    date, action = memory_date(memory) if has_date else "", memory.scene.action
-    text = action if date in action else f"{date}: {action}"
+    text = text_behind_date(memory_date(memory) if has_date else "", memory.scene.action)
     text = text_with_version_change(text, *_version_change_of_memory(memory))
     return f"[{memory.category.upper()}] {escape_tags_on_one_line(text)}"
 

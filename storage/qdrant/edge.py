@@ -82,7 +82,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._fingerprint = fingerprint
         self._generation = generation
         self._shard = shard
-        self._closed = self._is_shard_closed = False
+        self._closed = self._close_has_begun = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
         self._statistics: dict[tuple[BeingId, str], _CachedIdfStatistics] = {}
@@ -255,8 +255,8 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._closed = True
         self._builder.stop()
         async with self._writing:
-            if not self._is_shard_closed:  # a close that was cancelled while it waited is made good by the next
-                self._is_shard_closed = True
+            if not self._close_has_begun:  # a close that was cancelled while it waited is made good by the next
+                self._close_has_begun = True
                 await self._run_in_disk_thread(self._flush_and_close_shard)
 
     async def _run_in_disk_thread(self, work: Callable[..., None], *arguments: Any) -> None:

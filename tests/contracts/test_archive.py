@@ -24,7 +24,7 @@ from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE
-from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_and_their_lifecycle_declarations
+from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_and_their_lifecycle_rules
 from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
@@ -296,7 +296,7 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(
 
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
-    declared = {table.name for table, _ in tables_and_their_lifecycle_declarations(metadata, ArchiveWithMemoryRule)}
+    declared = {table.name for table, _ in tables_and_their_lifecycle_rules(metadata, ArchiveWithMemoryRule)}
     assert {
         EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
     } == declared - derived

@@ -18,10 +18,11 @@ from madeleine.memory.model import (
     MemoryId,
     TextOrDatedAction,
     TruthStatus,
-    date_of_timeline_entry,
+    date_as_told,
     first_timeline_period,
     memory_date,
     parse_iso_moment_or_none,
+    text_behind_date,
 )
 from madeleine.memory.text.dates import IsoPeriod
 
@@ -219,13 +220,10 @@ def version_start_date_text(memory: Memory) -> str:
 
 def end_of_superseded_version_text(memory: Memory) -> str:
     """The day until which a superseded memory was true; "" for any other."""
-    is_over = memory.truth == "superseded" and memory.valid_until is not None
-    return memory.valid_until.date().isoformat() if is_over and memory.valid_until else ""
+    return memory.valid_until.date().isoformat() if memory.truth == "superseded" and memory.valid_until else ""
 
 
 def dated_start_of_superseded_text(when: Sequence[TextOrDatedAction], happened_at: datetime, text: str) -> str:
     """What a memory with these dates said, as its successor shows it: behind its date, unless it names that itself; of
     its text at most `MAX_SUPERSEDED_TEXT_CHARS`. Without the date that of the successor is read as its own."""
-    start = text[:MAX_SUPERSEDED_TEXT_CHARS]
-    date = date_of_timeline_entry(when[0]) if when else happened_at.date().isoformat()
-    return start if date in start else f"{date}: {start}"
+    return text_behind_date(date_as_told(when, happened_at), text[:MAX_SUPERSEDED_TEXT_CHARS])

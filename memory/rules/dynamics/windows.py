@@ -16,6 +16,8 @@ def has_date_in_window(memory: Memory, since: datetime | None, until: datetime |
     """Whether one of its dates lies between the two, inclusive; None for no limit. Of two days it has no day between
     them, though an index that knows the first and the last finds it there: the day of a plan, and that on which it was
     called off."""
+    if since is None and until is None:
+        return True
     return any(
         (since is None or last >= since) and (until is None or first <= until)
         for first, last in time_spans_of_memory(memory)

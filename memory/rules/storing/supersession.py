@@ -39,7 +39,8 @@ MIN_POSSIBLE_CHANGE_SCORE = -2.0
 MAX_POSSIBLE_CHANGES_NAMED = 3
 """Memories that one which tells of a change may have changed; whoever stores it has their texts, and chooses."""
 MIN_POSSIBLE_CHANGE_NEARNESS = 0.5
-"""Of `possible_change_nearness`: of 52 changes in two lives 30 name theirs so, and 15 name others alone."""
+"""Of `possible_change_nearness`: of 52 changes that agents told in their own words, 30 name what they changed, and 15
+name other memories alone."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6

@@ -49,7 +49,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAPPER, JournalFields, PatrolJournalRow
-from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_and_their_lifecycle_declarations
+from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_and_their_lifecycle_rules
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING_ID_BIND = bindparam("being", type_=_j.being_id.type)
@@ -68,7 +68,7 @@ _ERASE_ROWS_LISTING_MEMORIES = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
         table.c.being_id == _BEING_ID_BIND, _json_list_has_bound_id(table.c[listing.column])
     )
-    for table, listing in tables_and_their_lifecycle_declarations(metadata, EraseRowsListingForgotten)
+    for table, listing in tables_and_their_lifecycle_rules(metadata, EraseRowsListingForgotten)
 ]
 _SELECT_OPEN_DECISION_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING_ID_BIND, _o.settled_by.is_(None))
 _DELETE_DECISION_REQUESTS = delete(decision_requests_table).where(

@@ -16,7 +16,7 @@ from madeleine.storage.sql.database.dialect import in_bound_list_condition, json
 from madeleine.storage.sql.database.engine import SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMapper, conditions_for_row_by_key_and_being, encode_column_value
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
-from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_and_their_lifecycle_declarations
+from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_and_their_lifecycle_rules
 
 JournalFields = dict[str, Any]
 
@@ -54,7 +54,7 @@ class JournalledTable:
 
 JOURNALLED_TABLES_BY_KIND: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in tables_and_their_lifecycle_declarations(metadata, ColumnJournalingRule)
+    for table, journalled in tables_and_their_lifecycle_rules(metadata, ColumnJournalingRule)
 }
 """Tables by their kind of change."""
 

@@ -181,21 +181,21 @@ def _superseded_within_window() -> Select[Any]:
     """Superseded memories of a window of time of which a later version lies in it, too, and is shown in their place
     (`rules.dynamics.windows`). Only the index of superseded memories is read."""
     old, told = memories_table.alias("dated"), memories_table.alias("told_in_window")
-    is_in_window = [
+    old_is_in_window, later_is_in_window = (
         and_(table.c.span_start <= bindparam("until"), table.c.span_end >= bindparam("since")) for table in (old, told)
-    ]
+    )
     first = select(old.c.id.label("first"), old.c.superseded_by.label("id")).where(
         _HAS_WINDOW_BIND,
         old.c.being_id == bindparam("being"),
         old.c.superseded_by.is_not(None),
-        is_in_window[0],
+        old_is_in_window,
     )
     versions = _all_later_versions_cte(first, "versions_in_window")
     came_true = or_(
         told.c.truth == "current", and_(told.c.truth == "superseded", told.c.span_start < told.c.valid_until)
     )
     found = versions.join(told, told.c.id == versions.c.id)
-    return select(versions.c.first).select_from(found).where(is_in_window[1], came_true)
+    return select(versions.c.first).select_from(found).where(later_is_in_window, came_true)
 
 
 SEARCHED_TABLES = {

@@ -8,8 +8,8 @@ from madeleine.storage.sql.database.dialect import PackedRecordsColumnType, Text
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import ForgottenRemovedByNamedFunction, UntouchedByPatrolUndo
 
-_ARCHIVE_ERASURE_DECLARATION = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
-_ARCHIVE_PATROL_UNDO_DECLARATION = UntouchedByPatrolUndo(
+_ARCHIVE_ERASURE_RULE = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
+_ARCHIVE_PATROL_UNDO_RULE = UntouchedByPatrolUndo(
     "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
 )
 
@@ -20,7 +20,7 @@ archive_groups_table = declaring.declare_table(
     *declaring.make_not_null_columns(Boolean, "is_summary"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "archived_at"),
     Index("ix_archive_groups_being", "being_id", "archived_at"),
-    lifecycle=[_ARCHIVE_ERASURE_DECLARATION, _ARCHIVE_PATROL_UNDO_DECLARATION],
+    lifecycle=[_ARCHIVE_ERASURE_RULE, _ARCHIVE_PATROL_UNDO_RULE],
 )
 
 archived_memories_table = declaring.declare_table(
@@ -41,5 +41,5 @@ archived_memories_table = declaring.declare_table(
     *declaring.make_not_null_columns(PackedRecordsColumnType, "records"),
     Index("ix_archived_memories_number", "being_id", "number"),
     Index("ix_archived_memories_run", "being_id", "run_id"),
-    lifecycle=[_ARCHIVE_ERASURE_DECLARATION, _ARCHIVE_PATROL_UNDO_DECLARATION],
+    lifecycle=[_ARCHIVE_ERASURE_RULE, _ARCHIVE_PATROL_UNDO_RULE],
 )

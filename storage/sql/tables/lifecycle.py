@@ -1,6 +1,6 @@
 """How a table's rows are erased when memories are forgotten, and restored when a patrol is undone (rulings 11 and 25).
 
-Each table says both once (`tables`); forgetting, the journal and undo work through these declarations.
+Each table says both once (`tables`); forgetting, the journal and undo work through these rules.
 """
 
 from __future__ import annotations
@@ -72,24 +72,24 @@ class ArchiveWithMemoryRule(NamedTuple):
     column: str = "memory_id"
 
 
-ErasureDeclaration = (
+ErasureRule = (
     DeleteRowsNamingForgotten
     | ReferenceClearedWhenForgetting
     | EraseRowsListingForgotten
     | ForgottenRemovedByNamedFunction
     | KeepAllRowsWhenForgetting
 )
-PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | UntouchedByPatrolUndo
-TableLifecycleRule = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
+PatrolUndoRule = ColumnJournalingRule | DeletedWithUndoneMemory | UntouchedByPatrolUndo
+TableLifecycleRule = ErasureRule | PatrolUndoRule | ArchiveWithMemoryRule
 
 
-def tables_and_their_lifecycle_declarations(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
-    """Tables with their declarations of that kind; tables that refer to others before those."""
+def tables_and_their_lifecycle_rules(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
+    """Tables with their rules of that kind; tables that refer to others before those."""
     return [
-        (table, declaration)
+        (table, rule)
         for table in reversed(metadata.sorted_tables)
-        for declaration in table.info["lifecycle"]
-        if isinstance(declaration, kind)
+        for rule in table.info["lifecycle"]
+        if isinstance(rule, kind)
     ]
 
 
@@ -97,7 +97,7 @@ def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     """Delete the rows that are declared to go into the archive with the memories of `ids`."""
     return [
         delete(table).where(in_bound_list_condition(table.c[rows.column], "ids"))
-        for table, rows in tables_and_their_lifecycle_declarations(metadata, ArchiveWithMemoryRule)
+        for table, rows in tables_and_their_lifecycle_rules(metadata, ArchiveWithMemoryRule)
     ]
 
 
@@ -106,14 +106,14 @@ def dependent_rows_removal_statements(
 ) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
     declared: list[tuple[Table, DeleteRowsNamingForgotten | DeletedWithUndoneMemory]] = [
-        *tables_and_their_lifecycle_declarations(metadata, kind)
+        *tables_and_their_lifecycle_rules(metadata, kind)
     ]
     return [
         *(
             update(table)
             .where(in_bound_list_condition(table.c[reference.column], "ids"))
             .values({reference.column: None})
-            for table, reference in tables_and_their_lifecycle_declarations(metadata, ReferenceClearedWhenForgetting)
+            for table, reference in tables_and_their_lifecycle_rules(metadata, ReferenceClearedWhenForgetting)
         ),
         *(delete(table).where(in_bound_list_condition(table.c[rows.column], "ids")) for table, rows in declared),
     ]

@@ -12,10 +12,10 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
-    ErasureDeclaration,
+    ErasureRule,
     ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
-    PatrolUndoDeclaration,
+    PatrolUndoRule,
     ReferenceClearedWhenForgetting,
     UntouchedByPatrolUndo,
 )
@@ -37,8 +37,8 @@ REFERENCES = {
 
 @for_each_row("table", TABLES)
 def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
-    assert any(isinstance(declaration, ErasureDeclaration) for declaration in table.info["lifecycle"])
-    assert any(isinstance(declaration, PatrolUndoDeclaration) for declaration in table.info["lifecycle"])
+    assert any(isinstance(declaration, ErasureRule) for declaration in table.info["lifecycle"])
+    assert any(isinstance(declaration, PatrolUndoRule) for declaration in table.info["lifecycle"])
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
