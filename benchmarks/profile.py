@@ -52,7 +52,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("    candidates", EmbeddedQdrantIndex, "candidates"),
         ("      index queries", EmbeddedQdrantIndex, "_run_queries"),
         ("    gate", gate.CandidateMatcher, "__call__"),
-        ("    subject of the query", recall.RecallMemories, "_pool_with_subject_cosines"),
+        ("    subject of the query", recall, "pool_with_subject_cosines"),
         ("    scores", recall, "score_matches"),
         ("    newer first", recall.RecallMemories, "_put_newer_versions_first"),
         ("    selection", selection.RecallSelector, "select"),

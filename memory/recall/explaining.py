@@ -18,6 +18,7 @@ from madeleine.memory.index import RecallIndex
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.scoring import MIN_SCORE_SHARE_OF_WORDLESS_MATCH
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.ranking.matching import CandidateSimilarities, MatchThresholds, RecallGateOutcome
@@ -197,6 +198,11 @@ class RecallExplainer:
         likeness = self._greatest_query_similarity(id_)
         if likeness is None:
             return "It is like none of what was asked."
+        if likeness.value >= likeness.needed:
+            return (
+                "It is alike enough, but holds no word of the query and scores less than "
+                f"{MIN_SCORE_SHARE_OF_WORDLESS_MATCH:.0%} of the best match."
+            )
         return (
             f"Its likeness lacks {likeness.needed - likeness.value:.2f} of the {likeness.needed:.2f} that are needed."
         )

@@ -31,7 +31,7 @@ from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecord
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
     content_words_with_times_joined,
-    query_without_names_and_dates,
+    pool_with_subject_cosines,
     restrict_query_words_of_pool,
     text_for_word_search,
     try_to_embed_query,
@@ -43,7 +43,11 @@ from madeleine.memory.recall.reformulation import (
     metered_model_for_recall,
     reformulate_query_until_sufficient,
 )
-from madeleine.memory.recall.scoring import score_matches, with_matches_of_named_days_lifted
+from madeleine.memory.recall.scoring import (
+    score_matches,
+    with_matches_of_named_days_lifted,
+    without_weak_companions,
+)
 from madeleine.memory.recall.selection import (
     RankedCandidates,
     RecallQuery,
@@ -66,9 +70,6 @@ MIN_RECALL_CANDIDATES_PER_RESULT = 4
 MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE = 0.8
 """Share of the weakest score shown from which a match beyond the limit counts as omitted. Nearly every question matches
 dozens of memories a little: of 136 memories 24 lie beyond the limit (mean of 114 questions), 2.5 of them above this."""
-NEAREST_PIECE_COSINE_WEIGHT = 0.4
-"""Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
-LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ class RecallResult:
     too_long: tuple[Memory, ...] = ()
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
-    """Where fewer than `limit` matched, up to that number: memories that hold the rest of the query, or are nearly
-    alike, best first. Where nothing matched, but preferences by meaning: the words of the query that no memory holds
-    (ruling 19). What is near is not activated."""
+    """`near`: what may tell what became of a memory shown. Where nothing matched, but preferences by meaning: up to
+    `limit` memories that hold the rest of the query, or are nearly alike, best first; `unknown_words`: the words of the
+    query that no memory holds (ruling 19). What is near is not activated."""
     explanation: RecallExplanation | None = None
 
 
@@ -193,7 +194,7 @@ class RecallMemories:
         )
         shown = {memory.id for memory in selection.all_memories}
         changes = [ranked.possible_changes.get(memory.id) for memory, _ in memories]
-        near_misses = ranked.near_misses[: max(0, query.limit - len(memories))]
+        near_misses = () if memories else ranked.near_misses[: query.limit]
         near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
         near = await self.ledger.memories_with_ids(scope, near_ids) if near_ids else []
         weakest = min((score for _, score in (*preferences, *memories) if score), default=0.0)
@@ -290,12 +291,13 @@ class RecallMemories:
             nearest = await self._put_newer_versions_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
-        pool = await self._pool_with_subject_cosines(query.text, pool, vector)
+        pool = await pool_with_subject_cosines(self.index, self.embedder, query.text, pool, vector)
+        profile = query.ranking or self.config.ranking
         matching, scored = await score_matches(
             self.ledger,
             scope,
             query,
-            profile=query.ranking or self.config.ranking,
+            profile=profile,
             weights=self.config.weights,
             profiles=self.config.profiles,
             pool=pool,
@@ -308,6 +310,8 @@ class RecallMemories:
             ids = [pool.ids[i] for i in matching]
             scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
             notices = () if scored.parts["days"].any() else (no_match_dated_notice(days),)
+        if profile == "blended" and gates[0].likeness is not None:
+            matching, scored = without_weak_companions(query.text, pool, matching, scored)
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
@@ -352,20 +356,6 @@ class RecallMemories:
         words = content_words_with_times_joined(end, self._today(query))
         of_words = restrict_query_words_of_pool(pool, words, cosine)
         return whole, await self._candidate_matcher(replace(query, text=end), of_words, of_end, trust)
-
-    async def _pool_with_subject_cosines(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
-        """The pool with the cosines to the mean of the query and of what it is about (ADR 41), of whole texts and of
-        their pieces (ADR 64)."""
-        if vector is None:
-            return pool
-        whole, mean = pool.cosine, vector
-        subject = query_without_names_and_dates(text, pool.features)
-        if subject and (other := (await try_to_embed_query(self.embedder, subject))[0]) is not None:
-            length = np.linalg.norm(vector + other)
-            mean = np.asarray((vector + other) / length, np.float32)
-            whole = (whole + await self.index.cosines(pool.ids, other)) / length
-        weight, pieces = NEAREST_PIECE_COSINE_WEIGHT, pool.max_piece_cosines_in_candidate_order(mean, whole)
-        return replace(pool, cosine=np.asarray((1 - weight) * whole + weight * pieces, np.float32))
 
     @cached_property
     def _candidate_matcher(self) -> CandidateMatcher:

@@ -32,7 +32,11 @@ class ScoredCandidates:
     def mask_and_candidates_with_min_score(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
         """bool, (m,), those of at least this score, and these alone."""
         enough = self.scores >= minimum
-        return enough, ScoredCandidates(self.scores[enough], {name: part[enough] for name, part in self.parts.items()})
+        return enough, self.at(enough)
+
+    def at(self, kept: NDArray[np.bool_]) -> ScoredCandidates:
+        """`kept`: bool, (m,)."""
+        return ScoredCandidates(self.scores[kept], {name: part[kept] for name, part in self.parts.items()})
 
     def score_parts_at(self, position: int) -> dict[str, float]:
         """The parts that are not 0 of one candidate's score."""

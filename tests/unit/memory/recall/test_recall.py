@@ -224,6 +224,20 @@ async def test_each_recalled_memory_is_activated_once_and_no_other(home: Home) -
     assert len(home.activations.added) == 2
 
 
+async def test_beside_a_match_what_shares_no_word_and_is_hardly_alike_is_neither_shown_nor_activated(
+    home: Home,
+) -> None:
+    """ADR 98; a list asked for has what is told in other words."""
+    harbor, tea = a_memory("the harbor of the Marseille"), a_memory("the smell of the tea")
+    await home.put(harbor, tea)
+    asked = RecallQuery(text="the harbor of the Marseille")
+    found = await home.recall()(ADA, asked)
+    assert [ids(found), found.near] == [[harbor.id], ()]
+    assert home.activations.added == [(ADA, MemoryReactivation(harbor.id, 1, NOW))]
+    all_ = await home.recall().rank(ADA, replace(asked, text="all the harbors of the Marseille"))
+    assert [*all_.ids] == [harbor.id, tea.id]
+
+
 async def test_ranking_alone_activates_nothing(home: Home) -> None:
     """spec P9: it is the pipeline that is measured."""
     await home.put(*SHORT)
