@@ -22,7 +22,9 @@ from madeleine.memory.text.relative_dates import (
     Days,
     DaysFromToday,
     RelativeDaysMatch,
+    days_around,
     latest_weekday_before,
+    month_before,
     month_containing_day,
     number_in_phrase,
     past_days_in_lexicon,
@@ -46,6 +48,10 @@ _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "tomorrow": lambda today, _: _span_of_next_days(today, 1),
     "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
     "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_WEEKS)),
+    "days_ahead": lambda today, count: (today + timedelta(days=count or 1),) * 2,
+    "weeks_ahead": lambda today, count: days_around(today + timedelta(weeks=count or 1)),
+    "months_ahead": lambda today, count: month_before(today, -(count or 1)),
+    "week_after_next": lambda today, _: week_containing_day(today + timedelta(weeks=2)),
     "next_week": lambda today, _: week_containing_day(today + timedelta(weeks=1)),
     "next_month": lambda today, _: month_containing_day(month_containing_day(today)[1] + timedelta(days=1)),
     "today": lambda today, _: (today, today),
@@ -55,6 +61,8 @@ _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
 """In this order, for "the next week" is a span and "next week" a week of the calendar."""
 _KINDS_OF_NOW = ("today", "this_week", "this_month")
 """These often mean no more than "now"."""
+_KINDS_THAT_MAY_BE_DURATIONS = ("days_ahead", "weeks_ahead", "months_ahead")
+"""What was done "in two weeks" took so long."""
 
 
 def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
@@ -88,7 +96,8 @@ def days_named(question: str, today: date) -> Days | None:
     days = {
         match.days
         for match in matches
-        if match.kind != "today" and not any(_is_within(match, other) for other in matches)
+        if match.kind not in ("today", *_KINDS_THAT_MAY_BE_DURATIONS)
+        and not any(_is_within(match, other) for other in matches)
     }
     if days:
         return days.pop() if len(days) == 1 else None
@@ -120,6 +129,8 @@ def _days_meant_by_relative_words(low: str, match: RelativeDaysMatch, lexicon: L
     first, last = match.days
     if _asks_since(before, lexicon):
         return first, max(last, today)
+    if match.kind in _KINDS_THAT_MAY_BE_DURATIONS and _tells_of_past(low, lexicon):
+        return None
     if match.kind not in _KINDS_OF_NOW or _tells_of_past(low, lexicon):
         return match.days
     if not _asks_for_coming_days(rest, lexicon) and not _has_pattern(low, lexicon, "asks_what_is_on"):

@@ -4,7 +4,6 @@ lexicons (ADR 42)."""
 from __future__ import annotations
 
 import re
-import unicodedata
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -21,7 +20,7 @@ Days = tuple[date, date]
 """The first and the last one."""
 DaysFromToday = Callable[[date, int], Days]
 """Of today and the number in the phrase, 0 if it has none."""
-HAN_NUMERAL_CHARACTERS = frozenset("一二兩两三四五六七八九十")
+_NUMBER_BY_HAN_NUMERAL = dict(zip("一二三四五六七八九十两兩", (*range(1, 11), 2, 2), strict=True))
 DAYS_AROUND_WEEKS_AGO_DAY = 3
 """Days on either side of the day that "two weeks ago" says."""
 DEFAULT_DAYS, DEFAULT_WEEKS = 7, 4
@@ -66,12 +65,13 @@ def _single_day(day: date) -> Days:
     return day, day
 
 
-def _days_around(day: date) -> Days:
+def days_around(day: date) -> Days:
     around = timedelta(days=DAYS_AROUND_WEEKS_AGO_DAY)
     return day - around, day + around
 
 
-def _earlier_month(day: date, count: int) -> Days:
+def month_before(day: date, count: int) -> Days:
+    """`count` months before that of the day, below 0 after it."""
     year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
     return month_containing_day(date(year, month + 1, 1))
 
@@ -91,10 +91,10 @@ _PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
     "two_days_ago": lambda today, _: _single_day(today - timedelta(days=2)),
     "days_ago": lambda today, count: _single_day(today - timedelta(days=count or 1)),
     "weeks_ago": lambda today, count: (
-        _days_around(today - timedelta(weeks=count)) if count else week_containing_day(today - timedelta(weeks=1))
+        days_around(today - timedelta(weeks=count)) if count else week_containing_day(today - timedelta(weeks=1))
     ),
-    "months_ago": lambda today, count: _earlier_month(today, count or 1),
-    "years_ago": lambda today, count: _year_of_day(_earlier_month(today, 12 * (count or 1))[0]),
+    "months_ago": lambda today, count: month_before(today, count or 1),
+    "years_ago": lambda today, count: _year_of_day(month_before(today, 12 * (count or 1))[0]),
 }
 """In this order, for "the last week" is a span and "last week" a week of the calendar."""
 PAST_DAYS_KINDS = (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND)
@@ -178,9 +178,7 @@ def number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
     counts = (
         int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
     )
-    han = (
-        int(unicodedata.numeric(sign)) for sign in HAN_CHAR_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
-    )
+    han = (_NUMBER_BY_HAN_NUMERAL[sign] for sign in HAN_CHAR_PATTERN.findall(phrase) if sign in _NUMBER_BY_HAN_NUMERAL)
     return min(next(chain(counts, han), 0), MAX_DAYS_OR_WEEKS)
 
 

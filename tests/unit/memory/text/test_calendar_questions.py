@@ -168,6 +168,56 @@ def test_days_gone_by_are_read_where_nothing_else_is_asked(question: str, days: 
     assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == days
 
 
+IN_TWO_WEEKS, WEEK_AFTER_NEXT = ("2026-12-08", "2026-12-14"), ("2026-12-07", "2026-12-13")
+
+
+@pytest.mark.parametrize(
+    ("questions", "days"),
+    [
+        (
+            (
+                "What do I have in two weeks?",
+                "Do we have any appointments in two weeks' time?",
+                "Was steht in zwei Wochen an?",
+                "Qu'est-ce qui est prévu dans deux semaines ?",
+                "¿Qué hay dentro de dos semanas?",
+                "Cosa c'è tra due settimane?",
+                "O que temos daqui a duas semanas?",
+                "Wat staat er over twee weken op de agenda?",
+                "Что запланировано через две недели?",
+                "2週間後の予定は？",
+                "两周后有什么安排？",
+                "2주 뒤 일정은?",
+            ),
+            [IN_TWO_WEEKS],
+        ),
+        (
+            (
+                "What's happening the week after next?",
+                "Was steht übernächste Woche an?",
+                "再来週の予定は？",
+                "下下周有什么安排？",
+                "다다음 주 일정이 뭐야?",
+            ),
+            [WEEK_AFTER_NEXT],
+        ),
+        (("What's on in 10 days?", "¿Qué tengo en diez días?"), [("2026-12-07",) * 2]),
+        (("What is planned in a month?", "Welche Termine habe ich in einem Monat?"), [("2026-12-01", "2026-12-31")]),
+        (("What did we do in two weeks?", "Was haben wir in zwei Wochen gemacht?"), []),
+        (("Was stand im Oktober an?",), [("2026-10-01", "2026-10-31")]),
+        (("两天前我们做了什么？",), [("2026-11-25",) * 2]),
+    ],
+    ids=str,
+)
+def test_days_ahead_are_counted_from_today(questions: tuple[str, ...], days: list[tuple[str, str]]) -> None:
+    for question in questions:
+        assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == days, question
+
+
+def test_what_took_two_weeks_is_of_no_named_day() -> None:
+    assert days_named("How many orders came in in two weeks?", TODAY) is None
+
+
 def test_more_weeks_than_a_calendar_has_are_cut() -> None:
     assert days_asked_for("What is on in the next 999 weeks?", TODAY)
     assert not days_asked_for("What is on in the next 999 weeks?", date(9999, 12, 30))
