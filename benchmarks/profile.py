@@ -35,7 +35,7 @@ from benchmarks.made_up_scenes import questions, texts
 from madeleine.inference.packaged import Int8EmbeddingEngine
 from madeleine.memory.ingest import index_keeper, proposals, store
 from madeleine.memory.model import BeingId
-from madeleine.memory.recall import gate, recall, selection
+from madeleine.memory.recall import gate, match_ranking, recall, selection
 from madeleine.server.background.serving import open_memory_with_background_loops
 from madeleine.server.mcp.lines import open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, toolset_from_settings
@@ -52,9 +52,9 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("    candidates", EmbeddedQdrantIndex, "candidates"),
         ("      index queries", EmbeddedQdrantIndex, "_run_queries"),
         ("    gate", gate.CandidateMatcher, "__call__"),
-        ("    subject of the query", recall, "pool_with_subject_cosines"),
-        ("    scores", recall, "score_matches"),
-        ("    newer first", recall.RecallMemories, "_put_newer_versions_first"),
+        ("    subject of the query", match_ranking, "pool_with_subject_cosines"),
+        ("    scores", match_ranking, "score_matches"),
+        ("    newer first", match_ranking.MatchRanker, "_put_newer_versions_first"),
         ("    selection", selection.RecallSelector, "select"),
         ("    ledger reads", SqliteDatabase, "rows"),
         ("embedding, in its thread", Int8EmbeddingEngine, "embed"),

@@ -38,7 +38,8 @@ from rich.table import Table
 from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING_STATUSES, BeingId, MemoryId, Scope, Vector
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.config import RecallConfig
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings

@@ -31,7 +31,7 @@ from benchmarks.truth.material import Chain, Told
 from benchmarks.truth.run import FIRST_DAY, WITHIN, TruthStore, place, texts_of
 from benchmarks.truth.sizes import measure_sizes, table_of_sizes
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import MODELS_FOLDER, open_memory_store
 

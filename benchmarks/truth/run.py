@@ -12,7 +12,8 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.config import RecallConfig
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.open_memory import OpenedMemoryStore
 

@@ -21,7 +21,7 @@ from madeleine.memory.lessons.lessons import LessonConfig
 from madeleine.memory.model import MemoryLevel, Role, is_connectable_being
 from madeleine.memory.organisation.knowledge import OrganisationKnowledgeConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
-from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelsOfBeings
 from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile

@@ -37,9 +37,10 @@ from madeleine.memory.moving.importing import ImportMadeleineExport
 from madeleine.memory.moving.ports import LedgerCopyFileRecord
 from madeleine.memory.moving.statements import StoreImportedStatements
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge, OrganisationKnowledgeConfig
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
 from madeleine.memory.recall.ports import Reranker
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.reformulation import QueryReformulationConfig
 from madeleine.memory.recall.search import (
     BrowseMemories,

@@ -14,7 +14,8 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersessionCandidates, SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.config import RecallConfig
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint

@@ -13,8 +13,9 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.ports import Reranker
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories, RecallResult
+from madeleine.memory.recall.recall import RecallMemories, RecallResult
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder

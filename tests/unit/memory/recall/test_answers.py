@@ -16,9 +16,10 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import read_or_rebuild_packaged_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.outside_memories import NonMemoryMatches
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, LinearRankingWeights, RankingProfile

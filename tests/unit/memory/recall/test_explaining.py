@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Memory, MemoryId, Provenance
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES, MemoryExplanation
-from madeleine.memory.recall.recall import RecallConfig, RecallResult
+from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory

@@ -12,7 +12,8 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import RunId, Scope
-from madeleine.memory.recall.recall import RecallConfig, RecallResult
+from madeleine.memory.recall.config import RecallConfig
+from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,
     RecallSufficiencyVerdict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from tests.doubles import ADA, a_memory
 from tests.models import WordReranker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.reformulation import QueryReformulationConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, AssociativeRankingWeights
