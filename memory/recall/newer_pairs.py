@@ -123,9 +123,10 @@ def pairs_to_compare(
     goes on, and seldom takes the place of an earlier one."""
     chains = _proposal_group_id_by_memory_id(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
-    for older in memories.values():
-        for newer in memories.values():
-            if start_of_truth_or_telling(newer) <= start_of_truth_or_telling(older):
+    starts = [(memory, start_of_truth_or_telling(memory)) for memory in memories.values()]
+    for older, older_start in starts:
+        for newer, newer_start in starts:
+            if newer_start <= older_start:
                 continue
             link = MemoryPairRelationFlags(
                 is_proposed=(newer.id, older.id) in proposed,

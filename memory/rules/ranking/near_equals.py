@@ -28,7 +28,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_value_of_one_thing,
-    share_of_same_wording,
+    share_more_of_same_wording_than,
 )
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN
@@ -80,7 +80,7 @@ def is_answered_only_by_older_statement(
 ) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
     named = question_words_only_in_first(question, older, newer)
-    if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE:
+    if not named or not share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE, newer, older):
         return False
     return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_possible_name, named))
 
@@ -102,7 +102,7 @@ def question_repeats_only_older_statement(
     pocket 2", "coin 2 into pocket 0". Had that been a change of it, the store would have proposed it."""
     if question.words != older.words or question.words == newer.words:
         return False
-    return share_of_same_wording(newer, older) > MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE
+    return share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE, newer, older)
 
 
 @dataclass(frozen=True, slots=True)

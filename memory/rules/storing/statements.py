@@ -58,6 +58,10 @@ class StatementForComparison:
         ]
 
     @cached_property
+    def word_set(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @cached_property
     def words_capitalized_inside_sentence(self) -> frozenset[str]:
         """In lower case, those that are written with a capital where no sentence begins."""
         return frozenset(
@@ -183,10 +187,19 @@ def share_of_same_wording(new: StatementForComparison, old: StatementForComparis
     return 2.0 * shared / total if total else 1.0
 
 
+def share_more_of_same_wording_than(share: float, new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether `share_of_same_wording` is greater. Most have too few words in common in any order, which is quick to
+    see."""
+    in_any_order = 2 * sum(map(old.word_set.__contains__, new.words))
+    if in_any_order < share * (len(old.words) + len(new.words)):
+        return False
+    return share_of_same_wording(new, old) > share
+
+
 def are_of_one_wording(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether so many words stand in the same order that both are true as often as not: the phone of one, and of
     another."""
-    return share_of_same_wording(new, old) > MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+    return share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING, new, old)
 
 
 @lru_cache(maxsize=16)
