@@ -30,6 +30,7 @@ from madeleine.memory.text.relative_dates import (
     past_days_in_lexicon,
     week_containing_day,
     weekday_number_in_phrase,
+    year_of_day,
 )
 
 MAX_CALENDAR_QUESTION_CHARS = 200
@@ -54,15 +55,19 @@ _DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "week_after_next": lambda today, _: week_containing_day(today + timedelta(weeks=2)),
     "next_week": lambda today, _: week_containing_day(today + timedelta(weeks=1)),
     "next_month": lambda today, _: month_containing_day(month_containing_day(today)[1] + timedelta(days=1)),
+    "next_year": lambda today, _: year_of_day(date(today.year + 1, 1, 1)),
     "today": lambda today, _: (today, today),
     "this_week": lambda today, _: week_containing_day(today),
     "this_month": lambda today, _: month_containing_day(today),
+    "this_year": lambda today, _: year_of_day(today),
 }
 """In this order, for "the next week" is a span and "next week" a week of the calendar."""
-_KINDS_OF_NOW = ("today", "this_week", "this_month")
+_KINDS_OF_NOW = ("today", "this_week", "this_month", "this_year")
 """These often mean no more than "now"."""
 _KINDS_THAT_MAY_BE_DURATIONS = ("days_ahead", "weeks_ahead", "months_ahead")
 """What was done "in two weeks" took so long."""
+_KINDS_TOLD_BESIDE_OTHERS = ("today", "this_year", "next_year", *_KINDS_THAT_MAY_BE_DURATIONS)
+"""Beside what else a question asks for these tell no days: "today" is "now", and "Christmas next year" no year."""
 
 
 def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
@@ -81,6 +86,8 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     meant = dict.fromkeys(_days_meant_by_name(named, probable_lexicons(low), today))
     if meant:  # of what two languages read the one that reads more of it
         return tuple(days for days in meant if not any(_are_within(other, days) for other in meant))
+    if years := {days for lexicon in lexicons if (days := _year_asked_for(low, lexicon, today))}:
+        return tuple(years)
     return ((today, date.max),) if any(_asks_for_all_to_come(low, lexicon) for lexicon in lexicons) else ()
 
 
@@ -96,8 +103,7 @@ def days_named(question: str, today: date) -> Days | None:
     days = {
         match.days
         for match in matches
-        if match.kind not in ("today", *_KINDS_THAT_MAY_BE_DURATIONS)
-        and not any(_is_within(match, other) for other in matches)
+        if match.kind not in _KINDS_TOLD_BESIDE_OTHERS and not any(_is_within(match, other) for other in matches)
     }
     if days:
         return days.pop() if len(days) == 1 else None
@@ -211,13 +217,36 @@ def _asks_for_coming_days(rest: str, lexicon: Lexicon) -> bool:
     )
 
 
+def _year_asked_for(low: str, lexicon: Lexicon, today: date) -> Days | None:
+    """ "What happened in 2025?": by its number alone, up to today if since then."""
+    years = [*YEAR_PATTERN.finditer(low)]
+    if len(years) != 1:
+        return None
+    named = NamedDays(low[: years[0].start()], low[years[0].end() :], None, None)
+    rest = _without_word_of_time(named, lexicon)
+    if _lies_outside(named.before, named.behind, lexicon) or not _has_only_question_and_calendar_words(rest, lexicon):
+        return None
+    first, last = year_of_day(date(int(years[0][0]), 1, 1))
+    return (first, today) if _asks_since(named.before, lexicon) else (first, last)
+
+
 def _asks_for_all_to_come(low: str, lexicon: Lexicon) -> bool:
-    """ "What is coming up?", and not "What deadlines are coming up?"."""
-    pattern = lexicon.pattern("coming_up")
-    if not (match := pattern.search(low) if pattern else None):
+    """ "What is coming up?", "What is planned?", "my next appointments", and not "What deadlines are coming up?"."""
+    if _tells_of_past(low, lexicon) or _has_word(low, lexicon, "deadline_words"):
         return False
-    rest = f"{low[: match.start()]} {low[match.end() :]}"
-    return _has_only_question_and_calendar_words(rest, lexicon) and not _has_calendar_word(rest, lexicon)
+    patterns = filter(None, (lexicon.pattern("coming_up"), lexicon.pattern("to_come")))
+    places = [match.span() for pattern in patterns if (match := pattern.search(low))]
+    places += _places_of_next_calendar_words(low, lexicon)
+    return any(_has_only_question_and_calendar_words(f"{low[:at]} {low[to:]}", lexicon) for at, to in places)
+
+
+def _places_of_next_calendar_words(low: str, lexicon: Lexicon) -> Iterator[tuple[int, int]]:
+    """Of "next appointments" and the like."""
+    for at, to in _places_of_words(low, lexicon, "calendar_words"):
+        start = lexicon.start_of_match_at_end("next_time", low[:at].rstrip())
+        end = lexicon.end_of_match_at_start("next_time_behind", low[to:].lstrip())
+        if start is not None or end is not None:
+            yield at if start is None else start, to if end is None else len(low) - len(low[to:].lstrip()) + end
 
 
 def _asks_what_happened_in_named_days(named: NamedDays, lexicon: Lexicon) -> bool:
@@ -279,9 +308,21 @@ def _asks_since(before: str, lexicon: Lexicon) -> bool:
 
 
 def _has_calendar_word(text: str, lexicon: Lexicon) -> bool:
-    if not lexicon.entries.get("spaced", True):
-        return any(word in text for word in lexicon.words("calendar_words"))
-    return not lexicon.words("calendar_words").isdisjoint(NUMBER_OR_WORD_PATTERN.findall(text))
+    return _has_word(text, lexicon, "calendar_words")
+
+
+def _has_word(text: str, lexicon: Lexicon, name: str) -> bool:
+    return next(_places_of_words(text, lexicon, name), None) is not None
+
+
+def _places_of_words(text: str, lexicon: Lexicon, name: str) -> Iterator[tuple[int, int]]:
+    """Of the words of this list of the lexicon."""
+    words = lexicon.words(name)
+    if lexicon.entries.get("spaced", True):
+        yield from (match.span() for match in NUMBER_OR_WORD_PATTERN.finditer(text) if match[0] in words)
+        return
+    for word in words:
+        yield from (match.span() for match in re.finditer(re.escape(word), text))
 
 
 def _has_only_question_and_calendar_words(question: str, lexicon: Lexicon) -> bool:

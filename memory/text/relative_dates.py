@@ -76,7 +76,7 @@ def month_before(day: date, count: int) -> Days:
     return month_containing_day(date(year, month + 1, 1))
 
 
-def _year_of_day(day: date) -> Days:
+def year_of_day(day: date) -> Days:
     return date(day.year, 1, 1), date(day.year, 12, 31)
 
 
@@ -94,7 +94,7 @@ _PAST_DAYS_BY_KIND: Mapping[str, DaysFromToday] = {
         days_around(today - timedelta(weeks=count)) if count else week_containing_day(today - timedelta(weeks=1))
     ),
     "months_ago": lambda today, count: month_before(today, count or 1),
-    "years_ago": lambda today, count: _year_of_day(month_before(today, 12 * (count or 1))[0]),
+    "years_ago": lambda today, count: year_of_day(month_before(today, 12 * (count or 1))[0]),
 }
 """In this order, for "the last week" is a span and "last week" a week of the calendar."""
 PAST_DAYS_KINDS = (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND)

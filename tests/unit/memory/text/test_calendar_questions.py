@@ -214,6 +214,45 @@ def test_days_ahead_are_counted_from_today(questions: tuple[str, ...], days: lis
         assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == days, question
 
 
+TO_COME = ("2026-11-27", "9999-12-31")
+
+
+@pytest.mark.parametrize(
+    ("questions", "days"),
+    [
+        (
+            (
+                "What appointments are coming up?",
+                "What are my next appointments?",
+                "When is my next appointment?",
+                "What's on my calendar?",
+                "What do I have planned?",
+                "Was sind meine nächsten Termine?",
+                "Was ist geplant?",
+                "Quels sont mes prochains rendez-vous ?",
+                "¿Cuáles son mis próximas citas?",
+                "Quali sono i prossimi appuntamenti?",
+                "Quais são os próximos compromissos?",
+                "Какие встречи предстоят?",
+                "これからの予定は？",
+            ),
+            [TO_COME],
+        ),
+        (("What deadlines are coming up?", "What is due?", "What had I planned?", "Where is the next event held?"), []),
+        (("What happened in 2025?", "Was war 2025?", "¿Qué pasó en 2025?"), [("2025-01-01", "2025-12-31")]),
+        (("What happened since 2025?",), [("2025-01-01", "2026-11-27")]),
+        (("What happened before 2025?", "What did Ada do in 2025?", "What happened in 2024 and 2025?"), []),
+        (("What happened this year?", "¿Qué pasó este año?", "今年何があった？"), [("2026-01-01", "2026-12-31")]),
+        (("What is planned next year?", "Was steht nächstes Jahr an?"), [("2027-01-01", "2027-12-31")]),
+        (("What's on tonight?", "What happened this morning?", "Cosa c'è stasera?"), [("2026-11-27",) * 2]),
+    ],
+    ids=str,
+)
+def test_all_that_is_to_come_and_whole_years(questions: tuple[str, ...], days: list[tuple[str, str]]) -> None:
+    for question in questions:
+        assert [tuple(map(str, found)) for found in days_asked_for(question, TODAY)] == days, question
+
+
 def test_what_took_two_weeks_is_of_no_named_day() -> None:
     assert days_named("How many orders came in in two weeks?", TODAY) is None
 
