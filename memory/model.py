@@ -382,9 +382,15 @@ def start_of_first_dated_timeline_entry(when: Sequence[TextOrDatedAction], defau
 def time_spans_of_memory(memory: Memory) -> Sequence[tuple[datetime, datetime]]:
     """The first and the last moment of each of a memory's dates, of a month or a range those of its days; for one
     without dates `happened_at`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
-    when = memory.scene.when
+    return time_spans_of_timeline(memory.scene.when, memory.happened_at)
+
+
+def time_spans_of_timeline(
+    when: Sequence[TextOrDatedAction], happened_at: datetime
+) -> Sequence[tuple[datetime, datetime]]:
+    """As `time_spans_of_memory`."""
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
-    return [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
+    return [span for date in dates if (span := possible_utc_span(date))] or [(happened_at, happened_at)]
 
 
 def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:

@@ -14,7 +14,7 @@ from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAct
 from madeleine.memory.recall.no_match import no_match_dated_notice
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.windows import has_date_in_window
+from madeleine.memory.rules.dynamics.windows import first_moment_in_days, has_date_in_window
 from madeleine.memory.text.calendar_questions import days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
@@ -92,12 +92,14 @@ async def recall_by_days_if_asked_for(
         said_again = {no_match_dated_notice(days) for days in periods}
         return replace(others, notices=(notice, *(each for each in others.notices if each not in said_again)))
     memories = {scored[0].id: scored for _, answer in answers for scored in answer.memories}
+    days_of = {memory.id: days for days, answer in answers for memory, _ in answer.memories}
+    in_order = sorted(memories.values(), key=lambda scored: first_moment_in_days(scored[0], days_of[scored[0].id]))
     near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
     results = [answer for _, answer in answers]
     notice = f"What is dated {_periods_as_text(answered)}."
     return replace(
         results[0],
-        memories=tuple(sorted(memories.values(), key=lambda scored: scored[0].happened_at)),
+        memories=tuple(in_order),
         near=tuple(near),
         notices=tuple(dict.fromkeys((notice, *(each for answer in results for each in answer.notices)))),
         text="\n".join(answer.text for answer in results),

@@ -13,6 +13,7 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import closing_text_of_message
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.dynamics.windows import has_date_in_window
 from madeleine.memory.rules.ranking.blended import (
     BlendedRankingWeights,
     analyse_query,
@@ -30,7 +31,7 @@ from madeleine.memory.rules.ranking.profiles import (
     scores_by_associative_ranking_profile,
 )
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
-from madeleine.memory.text.relative_dates import Days
+from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_days
 
 LIFT_BY_NAMED_DAYS = 0.5
 """Share of its score that a match gains that is dated to the days that the query names: it is what is asked for more
@@ -60,10 +61,11 @@ async def with_matches_of_named_days_lifted(
     ledger: RecallLedger, scope: Scope, scored: ScoredCandidates, ids: Sequence[MemoryId], days: Days
 ) -> ScoredCandidates:
     """`ids`: of the candidates, in order (ADR 90)."""
-    states = await ledger.ranking_state_by_memory_id(scope, ids)
-    first, last = days
-    dated = [id_ in states and first <= states[id_].happened_at.date() <= last for id_ in ids]
-    lift = np.where(dated, LIFT_BY_NAMED_DAYS * scored.scores, 0.0)
+    since, until = first_and_last_moment_of_days(days)
+    matches = await ledger.memories_with_ids(scope, ids)
+    dated_ids = {memory.id for memory in matches if has_date_in_window(memory, since, until)}
+    is_dated = [id_ in dated_ids for id_ in ids]
+    lift = np.where(is_dated, LIFT_BY_NAMED_DAYS * scored.scores, 0.0)
     return ScoredCandidates.from_score_parts({**scored.parts, "days": lift})
 
 

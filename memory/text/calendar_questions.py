@@ -4,9 +4,8 @@ seen from today."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import date, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import cache
 
 from madeleine.memory.text.content_words import content_words, words_that_ask_or_join
@@ -15,21 +14,13 @@ from madeleine.memory.text.named_days import YEAR_PATTERN, NamedDays, find_named
 from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
 from madeleine.memory.text.parts_of_times import TimeBeside, with_part
 from madeleine.memory.text.relative_dates import (
-    DEFAULT_DAYS,
-    DEFAULT_WEEKS,
+    DAYS_BY_CALENDAR_KIND,
     NUMBER_OR_WORD_PATTERN,
     PAST_DAYS_KINDS,
     Days,
-    DaysFromToday,
     RelativeDaysMatch,
-    days_around,
-    latest_weekday_before,
-    month_before,
-    month_containing_day,
-    number_in_phrase,
+    calendar_days_in_lexicon,
     past_days_in_lexicon,
-    week_containing_day,
-    weekday_number_in_phrase,
     year_of_day,
 )
 
@@ -38,30 +29,6 @@ MAX_CALENDAR_QUESTION_CHARS = 200
 MIN_WORDS_TELLING_LANGUAGE = 6
 """Of a shorter question every language of its script is considered."""
 _MADE_UP_CONTENT_WORD = "zqnamed"
-
-
-def _span_of_next_days(today: date, count: int) -> Days:
-    return today + timedelta(days=1), today + timedelta(days=count)
-
-
-_DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
-    "in_two_days": lambda today, _: (today + timedelta(days=2), today + timedelta(days=2)),
-    "tomorrow": lambda today, _: _span_of_next_days(today, 1),
-    "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
-    "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_WEEKS)),
-    "days_ahead": lambda today, count: (today + timedelta(days=count or 1),) * 2,
-    "weeks_ahead": lambda today, count: days_around(today + timedelta(weeks=count or 1)),
-    "months_ahead": lambda today, count: month_before(today, -(count or 1)),
-    "week_after_next": lambda today, _: week_containing_day(today + timedelta(weeks=2)),
-    "next_week": lambda today, _: week_containing_day(today + timedelta(weeks=1)),
-    "next_month": lambda today, _: month_containing_day(month_containing_day(today)[1] + timedelta(days=1)),
-    "next_year": lambda today, _: year_of_day(date(today.year + 1, 1, 1)),
-    "today": lambda today, _: (today, today),
-    "this_week": lambda today, _: week_containing_day(today),
-    "this_month": lambda today, _: month_containing_day(today),
-    "this_year": lambda today, _: year_of_day(today),
-}
-"""In this order, for "the next week" is a span and "next week" a week of the calendar."""
 _KINDS_OF_NOW = ("today", "this_week", "this_month", "this_year")
 """These often mean no more than "now"."""
 _KINDS_THAT_MAY_BE_DURATIONS = ("days_ahead", "weeks_ahead", "months_ahead")
@@ -178,7 +145,7 @@ def _rest_of_question(named: NamedDays) -> str:
 @cache
 def _any_relative_days_pattern(lexicon: Lexicon) -> re.Pattern[str]:
     """Matches wherever one of the kinds does: one search instead of one for each, where there is none."""
-    patterns = map(lexicon.pattern, ("next_weekday", *_DAYS_BY_CALENDAR_KIND, *PAST_DAYS_KINDS))
+    patterns = map(lexicon.pattern, (*DAYS_BY_CALENDAR_KIND, *PAST_DAYS_KINDS))
     return re.compile("|".join(pattern.pattern for pattern in patterns if pattern))
 
 
@@ -193,16 +160,7 @@ def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterat
 def _whole_relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
     if not _any_relative_days_pattern(lexicon).search(low):
         return
-    if (pattern := lexicon.pattern("next_weekday")) and (match := pattern.search(low)):
-        with suppress(OverflowError):
-            day = latest_weekday_before(today, weekday_number_in_phrase(lexicon, match[0])) + timedelta(weeks=1)
-            day += timedelta(weeks=day <= today)
-            yield RelativeDaysMatch(match.start(), match.end(), "next_weekday", (day, day))
-    for kind, days_of in _DAYS_BY_CALENDAR_KIND.items():
-        if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
-            with suppress(OverflowError):
-                days = days_of(today, number_in_phrase(lexicon, match[0]))
-                yield RelativeDaysMatch(match.start(), match.end(), kind, days)
+    yield from calendar_days_in_lexicon(low, lexicon, today)
     yield from past_days_in_lexicon(low, lexicon, today)
 
 

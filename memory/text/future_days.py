@@ -9,6 +9,7 @@ from datetime import date
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
+from madeleine.memory.text.relative_dates import Days
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_with_iso_dates
 
@@ -40,6 +41,17 @@ def dates_in_text_as_iso_periods(text: str, told: date) -> list[IsoPeriod]:
 def iso_periods_in_text_ranges_as_first_day(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order, as `dates_in_text_as_iso_periods`; of "3 to 9 February" only the first day."""
     return [period for day, *_ in _iso_spans_named_in_text(text, told) if (period := parse_iso_period(day)) is not None]
+
+
+def day_spans_in_text(text: str, told: date) -> set[Days]:
+    """The first and the last day of each day and period that it names, no months."""
+    spans: set[Days] = set()
+    for first, *rest in _iso_spans_named_in_text(text, told):
+        periods = parse_iso_period(first), parse_iso_period(rest[-1] if rest else first)
+        if all(period and period.precision == "day" for period in periods):
+            begin, end = (period.start.date() for period in periods if period)
+            spans.add((begin, max(begin, end)))
+    return spans
 
 
 def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]:

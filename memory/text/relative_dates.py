@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
@@ -101,6 +101,34 @@ PAST_DAYS_KINDS = (*_PAST_DAYS_BY_WEEKDAY_KIND, *_PAST_DAYS_BY_KIND)
 _KINDS_TOLD_IN_MEMORIES = frozenset(PAST_DAYS_KINDS) - {"weeks_ago", "last_weeks", "last_days", "last_weekend"}
 
 
+def _span_of_next_days(today: date, count: int) -> Days:
+    return today + timedelta(days=1), today + timedelta(days=count)
+
+
+DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
+    "next_weekday": lambda today, weekday: _single_day(
+        latest_weekday_before(today + timedelta(days=1), weekday) + timedelta(weeks=1)
+    ),
+    "in_two_days": lambda today, _: _single_day(today + timedelta(days=2)),
+    "tomorrow": lambda today, _: _span_of_next_days(today, 1),
+    "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
+    "next_weeks": lambda today, count: _span_of_next_days(today, 7 * (count or DEFAULT_WEEKS)),
+    "days_ahead": lambda today, count: _single_day(today + timedelta(days=count or 1)),
+    "weeks_ahead": lambda today, count: days_around(today + timedelta(weeks=count or 1)),
+    "months_ahead": lambda today, count: month_before(today, -(count or 1)),
+    "week_after_next": lambda today, _: week_containing_day(today + timedelta(weeks=2)),
+    "next_week": lambda today, _: week_containing_day(today + timedelta(weeks=1)),
+    "next_month": lambda today, _: month_containing_day(month_containing_day(today)[1] + timedelta(days=1)),
+    "next_year": lambda today, _: year_of_day(date(today.year + 1, 1, 1)),
+    "today": lambda today, _: _single_day(today),
+    "this_week": lambda today, _: week_containing_day(today),
+    "this_month": lambda today, _: month_containing_day(today),
+    "this_year": lambda today, _: year_of_day(today),
+}
+"""In this order, for "the next week" is a span and "next week" a week of the calendar."""
+_KINDS_ANNOUNCED_IN_MEMORIES = ("next_weekday", "in_two_days", "tomorrow", "week_after_next", "next_week", "next_month")
+
+
 def weekend_before(today: date) -> Days:
     """The last one that is over."""
     sunday = latest_weekday_before(today, 6)
@@ -133,6 +161,29 @@ def past_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[Re
             with suppress(ValueError, OverflowError):
                 days = _days_of_past_phrase(lexicon, kind, match[0], today)
                 yield RelativeDaysMatch(match.start(), match.end(), kind, days)
+
+
+def calendar_days_in_lexicon(
+    low: str, lexicon: Lexicon, today: date, kinds: Iterable[str] = DAYS_BY_CALENDAR_KIND
+) -> Iterator[RelativeDaysMatch]:
+    """What the text says of now and of the time to come, by one language, the first of each kind. Matches may
+    overlap."""
+    for kind in kinds:
+        if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
+            with suppress(ValueError, OverflowError):
+                tell_number = weekday_number_in_phrase if kind == "next_weekday" else number_in_phrase
+                days = DAYS_BY_CALENDAR_KIND[kind](today, tell_number(lexicon, match[0]))
+                yield RelativeDaysMatch(match.start(), match.end(), kind, days)
+
+
+def days_announced_by_relative_words(text: str, told: date) -> set[Days]:
+    """The days that a text of this day tells of as still to come ("tomorrow", "next week")."""
+    low = lowercase_with_straight_apostrophes(text)
+    return {
+        match.days
+        for lexicon in probable_lexicons(text)
+        for match in calendar_days_in_lexicon(low, lexicon, told, _KINDS_ANNOUNCED_IN_MEMORIES)
+    }
 
 
 def text_with_relative_dates_resolved(text: str, today: date) -> str:

@@ -17,11 +17,12 @@ from madeleine.memory.model import (
     texts_omitted_from_scene_line,
     time_span_of_memory,
 )
+from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text, was_true_at
-from madeleine.memory.rules.dynamics.windows import came_before_it_was_superseded
 from madeleine.memory.rules.searching import folded_text_has_terms, sort_hits_newest_first
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
+from madeleine.memory.text.relative_dates import first_and_last_moment_of_days
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.store import Store
 
@@ -43,7 +44,8 @@ class InMemorySearch:
         hits = [
             _memory_hit(one)
             for one in own
-            if one.id in found and self._is_shown(scope, one, query) and _in_span(time_span_of_memory(one), query)
+            if one.id in found and self._is_shown(scope, one, query)
+            if _spans_in_window(one, query.since, query.until)
         ]
         if not query.themes and not query.categories:
             notes = self._store.patrols.state.notes.values()
@@ -61,9 +63,9 @@ class InMemorySearch:
         later = memory
         while later.superseded_by in own:
             later = own[later.superseded_by]
-            if _is_span_in_window(later, query.since, query.until) and came_before_it_was_superseded(later):
+            if _came_in_window(later, query):
                 return False
-        return came_before_it_was_superseded(memory)
+        return _came_in_window(memory, query)
 
     async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return {}
@@ -156,7 +158,17 @@ def _note_hit(note: Note) -> SearchHit:
     )
 
 
-def _is_span_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
-    """Whether any day from its first to its last lies between the two, as the SQL has it."""
-    first, last = time_span_of_memory(memory)
-    return (since is None or last >= since) and (until is None or first <= until)
+def _came_in_window(memory: Memory, query: KeywordQuery) -> bool:
+    """Whether a day in the window came before it was superseded."""
+    came = (first for first, _ in _spans_in_window(memory, query.since, query.until))
+    return any(memory.valid_until is None or first < memory.valid_until for first in came)
+
+
+def _spans_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> list[tuple[datetime, datetime]]:
+    """From its first to its last day, and what its text announces, as the SQL has it."""
+    spans = [time_span_of_memory(memory)]
+    if announced := days_announced_in_text(memory):
+        spans.append(first_and_last_moment_of_days(announced))
+    return [
+        (first, last) for first, last in spans if (since is None or last >= since) and (until is None or first <= until)
+    ]

@@ -7,6 +7,7 @@ day of the event, which the new one tells anew: it holds at once. "From January 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
@@ -16,17 +17,23 @@ from madeleine.memory.model import (
     TextOrDatedAction,
     first_timeline_period,
     start_of_first_dated_timeline_entry,
+    time_spans_of_timeline,
 )
 from madeleine.memory.rules.dynamics.truth import first_timeline_period_if_not_future, is_in_future
 from madeleine.memory.text.dates import IsoPeriod
 from madeleine.memory.text.future_days import (
     dates_in_text_as_iso_periods,
+    day_spans_in_text,
     iso_periods_in_text_ranges_as_first_day,
     validity_start_stated_in_text,
 )
+from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
-"""Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
+"""Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored,
+and is taken for one to come: "on 10 March", told in November, may have been."""
+MAX_ANNOUNCEMENT_CHARS = 400
+"""Of a text that announces a day; a longer one tells of much besides."""
 
 
 def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
@@ -91,7 +98,7 @@ def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     if _future_day_from_dates(memory, now) is not None or future_beginning_stated_in_text(memory, now) is not None:
         return ""
     days = _future_days_named_in_text(memory, now)
-    return days[0] if len(days) == 1 else ""
+    return days[0] if len(days) == 1 and not _text_names_own_date(memory) else ""
 
 
 def future_beginning_missing_from_dates(memory: Memory, now: datetime) -> str:
@@ -107,6 +114,31 @@ def future_day_when_new_may_replace_old(old: Memory, new: Memory, now: datetime)
     if _future_day_from_dates(old, now) is not None or _dates_named_in_text(old):
         return ""
     return future_day_missing_from_dates(new, now)
+
+
+def days_announced_in_text(memory: Memory) -> Days | None:
+    """The one day or period that its text names, or tells from the day of telling ("tomorrow"), where that was still to
+    come when it was told and none of its dates was; None for none, and for several (ADR 99)."""
+    scene = memory.scene
+    return days_announced_in(scene.action, scene.when, created_at=memory.created_at, happened_at=memory.happened_at)
+
+
+def days_announced_in(
+    text: str, when: Sequence[TextOrDatedAction], *, created_at: datetime, happened_at: datetime
+) -> Days | None:
+    """As `days_announced_in_text`, of a memory with these fields."""
+    if len(text) > MAX_ANNOUNCEMENT_CHARS:
+        return None
+    told = _day_of_telling_text(text, created_at=created_at, happened_at=happened_at)
+    if any(first.date() > told for first, _ in time_spans_of_timeline(when, happened_at)):
+        return None
+    days = day_spans_in_text(text, told) | days_announced_by_relative_words(text, told)
+    announced = [span for span in days if span[0] > told]
+    if len(announced) != 1:
+        return None
+    [(first, last)] = announced
+    is_sure = str(first.year) in text or first - told <= MAX_DAYS_FROM_TELLING_TO_EVENT
+    return (first, last) if is_sure else None
 
 
 def have_different_future_days(new: Memory, old: Memory) -> bool:
@@ -132,12 +164,16 @@ def _future_validity_start_period_in_text(memory: Memory, now: datetime) -> IsoP
 
 
 def _day_of_telling(memory: Memory) -> date:
+    return _day_of_telling_text(memory.scene.action, created_at=memory.created_at, happened_at=memory.happened_at)
+
+
+def _day_of_telling_text(text: str, *, created_at: datetime, happened_at: datetime) -> date:
     """A day without its year is the one that is nearest to it. What was stored later than it was told has the day of
     telling for its date, if it names a day soon after; a fact may have that since which it is true."""
-    told = min(memory.happened_at, memory.created_at).date()
-    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, told)
+    told = min(happened_at, created_at).date()
+    named = iso_periods_in_text_ranges_as_first_day(text, told)
     is_soon_after = any(told <= day.start.date() <= told + MAX_DAYS_FROM_TELLING_TO_EVENT for day in named)
-    return told if is_soon_after else memory.created_at.date()
+    return told if is_soon_after else created_at.date()
 
 
 def _dates_named_in_text(memory: Memory) -> list[IsoPeriod]:

@@ -9,24 +9,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_span_of_memory, time_spans_of_memory
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_spans_of_memory
+from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_days
+
+
+def time_spans_with_announced_days(memory: Memory) -> Sequence[tuple[datetime, datetime]]:
+    """Of its dates, and of what its text announces beside them (ADR 99)."""
+    announced = days_announced_in_text(memory)
+    dated = time_spans_of_memory(memory)
+    return [*dated, first_and_last_moment_of_days(announced)] if announced else dated
+
+
+def _spans_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> list[tuple[datetime, datetime]]:
+    return [
+        (first, last)
+        for first, last in time_spans_with_announced_days(memory)
+        if (since is None or last >= since) and (until is None or first <= until)
+    ]
 
 
 def has_date_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
     """Whether one of its dates lies between the two, inclusive; None for no limit. Of two days it has no day between
     them, though an index that knows the first and the last finds it there: the day of a plan, and that on which it was
     called off."""
-    if since is None and until is None:
-        return True
-    return any(
-        (since is None or last >= since) and (until is None or first <= until)
-        for first, last in time_spans_of_memory(memory)
+    return (since is None and until is None) or bool(_spans_in_window(memory, since, until))
+
+
+def first_moment_in_days(memory: Memory, days: Days) -> datetime:
+    """The beginning of its first date that lies in them; `happened_at` if none does."""
+    in_window = _spans_in_window(memory, *first_and_last_moment_of_days(days))
+    return min((first for first, _ in in_window), default=memory.happened_at)
+
+
+def _came_in_window_before_superseded(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
+    """Whether a day of it in the window came while it was true: what was given up before its day did not happen."""
+    return memory.valid_until is None or any(
+        first < memory.valid_until for first, _ in _spans_in_window(memory, since, until)
     )
-
-
-def came_before_it_was_superseded(memory: Memory) -> bool:
-    """Whether its first day came while it was true: what was given up before its day did not happen on it."""
-    return memory.valid_until is None or time_span_of_memory(memory)[0] < memory.valid_until
 
 
 def id_of_version_in_window(
@@ -47,7 +67,8 @@ def id_of_version_in_window(
         (
             memory.id
             for memory in reversed(dated)
-            if memory.truth == "current" or (_can_be_shown_superseded(memory) and came_before_it_was_superseded(memory))
+            if memory.truth == "current"
+            or (_can_be_shown_superseded(memory) and _came_in_window_before_superseded(memory, since, until))
         ),
         None,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal_column, or_, select
 
 from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.model import Memory, MemoryId, Scope, short_id_of_memory_number
@@ -59,18 +59,26 @@ _SELECT_MEMORIES_CORRECTED_SINCE = _start_memories.where(
     _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING_ID_BIND, _r.at >= bindparam("changed_since"))),
 ).order_by(_created_at_of_few.desc(), _m.seq.desc())
 _spans = memories_table.alias("spans").c
+
+
+def _is_due_condition(start: ColumnElement[Any], end: ColumnElement[Any]) -> ColumnElement[bool]:
+    return and_(end >= bindparam("now"), start <= bindparam("due_until"))
+
+
 _SELECT_MEMORIES_OF_COMING_EVENTS = _start_memories.where(
     _IS_OF_BOUND_BEING_WITHOUT_INDEX,
     # What was told before it happens; what is told of a day that has begun is news.
-    _m.span_start > _m.created_at,
+    or_(_m.span_start > _m.created_at, _is_due_condition(_m.announced_start, _m.announced_end)),
     _m.id.in_(
         select(_spans.id).where(
             _spans.being_id == _BEING_ID_BIND,
-            _spans.span_end >= bindparam("now"),
-            _spans.span_start <= bindparam("due_until"),
+            or_(
+                _is_due_condition(_spans.span_start, _spans.span_end),
+                _is_due_condition(_spans.announced_start, _spans.announced_end),
+            ),
         )
     ),
-).order_by(_m.span_start, _m.seq)
+).order_by(func.coalesce(_m.announced_start, _m.span_start), _m.seq)
 _SELECT_NUMBERS_OF_CURRENT_MEMORIES = select(_m.id, _m.number).where(
     _IS_OF_BOUND_BEING_WITHOUT_INDEX, in_bound_list_condition(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
 )

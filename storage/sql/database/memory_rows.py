@@ -23,9 +23,11 @@ from madeleine.memory.model import (
     TextOrDatedAction,
     time_span_of_memory,
 )
+from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
 from madeleine.memory.rules.dynamics.truth import dated_start_of_superseded_text
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory, timeline_as_search_text
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
+from madeleine.memory.text.relative_dates import first_and_last_moment_of_days
 from madeleine.storage.sql.database.dialect import (
     UtcMicrosColumnType,
     bind_that_fixes_join_order,
@@ -159,7 +161,7 @@ MEMORY_COLUMNS = (*_SCENE_ROW_MAPPER.columns, *_PROVENANCE_ROW_MAPPER.columns, *
 _FIRST_PROVENANCE_COLUMN_POSITION = len(_SCENE_ROW_MAPPER.columns)
 _FIRST_MEMORY_COLUMN_POSITION = _FIRST_PROVENANCE_COLUMN_POSITION + len(_PROVENANCE_ROW_MAPPER.columns)
 _COLUMNS_CHANGED_BY_MERGE = (
-    *("when_", "folded", "content_hash", "span_start", "span_end"),
+    *("when_", "folded", "content_hash", "span_start", "span_end", "announced_start", "announced_end"),
     *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
 )
 _UPDATE_MERGE_SURVIVOR = update_row_of_being_statement(memories_table, *_COLUMNS_CHANGED_BY_MERGE)
@@ -175,6 +177,8 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     first, last = time_span_of_memory(memory)
+    announced = days_announced_in_text(memory)
+    announced_start, announced_end = first_and_last_moment_of_days(announced) if announced else (None, None)
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
@@ -184,6 +188,8 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "when_": when,
         "span_start": microseconds_from_moment(first),
         "span_end": microseconds_from_moment(last),
+        "announced_start": announced_start and microseconds_from_moment(announced_start),
+        "announced_end": announced_end and microseconds_from_moment(announced_end),
         "content_hash": memory.content_hash,
         "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searchable_texts_of_memory(memory))),
         "folded_themes": fold_and_delimit_themes(memory.themes),

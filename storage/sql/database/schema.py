@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, StorageBusy, StorageError, StorageFull
 
-NEWEST_SCHEMA_REVISION = "0025"
+NEWEST_SCHEMA_REVISION = "0026"
 MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
 _MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the

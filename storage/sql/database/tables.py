@@ -65,6 +65,7 @@ memories_table = _table(
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(UtcMicrosColumnType, "created_at", "happened_at", "span_start", "span_end"),
+    *_optional(UtcMicrosColumnType, "announced_start", "announced_end"),
     *_optional(UtcMicrosColumnType, "last_activated", "last_accessed", "kept_until"),
     *_required(Text, "tool", "client", "session_id"),
     # Of what all beings share: what kind it is, who shared it and as what (spec O4).
@@ -108,7 +109,8 @@ memories_table = _table(
     ],
 )
 _m = memories_table.c
-Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
+_spans = (_m.span_start, _m.span_end, _m.announced_start, _m.announced_end)
+Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, *_spans)
 _old, _activated = map(partial_index_options, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)

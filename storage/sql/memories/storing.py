@@ -139,7 +139,8 @@ _INSERT_MESSAGE_MEMORY_LINK = dialect.insert_if_missing_statement(message_memori
 )
 _COLUMNS_CHANGED_BY_MEMORY_UPDATE = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
-    "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end", "kept_until",
+    "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end", "announced_start",
+    "announced_end", "kept_until",
 )  # fmt: skip
 _UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_MEMORY_UPDATE)
 _CLEAR_RESEMBLES_POINTERS_TO_MEMORY = (

@@ -196,7 +196,10 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         names={"when": "when_"},
         expressions={"session_count": CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION},
         derived=frozenset(
-            ("seq", "since", "stopped_at", "span_start", "span_end", "content_hash", "folded", "folded_themes")
+            (
+                *("seq", "since", "stopped_at", "span_start", "span_end", "announced_start", "announced_end"),
+                *("content_hash", "folded", "folded_themes"),
+            )
         ),
     ),
     ExportedTable(

@@ -5,7 +5,7 @@ The diary is not among them: its few entries are read and compared in `diary`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -65,7 +65,7 @@ _MESSAGE_ROW_MAPPER, _NOTE_ROW_MAPPER = RowMapper(ConversationMessage, messages_
 
 @dataclass(frozen=True, eq=False)
 class SearchedTable:
-    """`time_column` and the id order hits. `span`: the first and last moment of what a row tells. `folded` is searched
+    """`time_column` and the id order hits. `spans`: first and last moments of what a row tells. `folded` is searched
     for terms and, in memories, `folded_themes` for whole themes. `conditions` hold for every hit; their binds are those
     of `keyword_query_binds`."""
 
@@ -73,17 +73,15 @@ class SearchedTable:
     time_column: ColumnElement[int]
     columns: tuple[ColumnElement[Any], ...]
     to_hit: Callable[[Row], SearchHit]
-    span: tuple[ColumnElement[int], ColumnElement[int]]
+    spans: tuple[tuple[ColumnElement[Any], ColumnElement[Any]], ...]
     conditions: tuple[ColumnElement[bool], ...] = ()
 
     def filter_conditions(self, themes: int) -> list[ColumnElement[bool]]:
         """The being, the window of time, the page, and all else that a query asks except its terms."""
         columns = self.table.c
-        first, last = self.span
         return [
             columns.being_id == bindparam("being"),
-            first <= bindparam("until"),
-            last >= bindparam("since"),
+            _any_span_in_window_condition(self.spans),
             self.time_column <= bindparam("after_at"),
             or_(self.time_column < bindparam("after_at"), columns.id > bindparam("after_id")),
             *(sql_contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
@@ -97,6 +95,27 @@ class SearchedTable:
         columns = (self.table if table is None else table).c
         contained = [_contains_term_condition(columns, n) for n in range(terms)]
         return and_(*contained) if mode == "and" else or_(*contained)
+
+
+def _any_span_in_window_condition(
+    spans: Iterable[tuple[ColumnElement[Any], ColumnElement[Any]]],
+) -> ColumnElement[bool]:
+    return or_(*(and_(start <= bindparam("until"), end >= bindparam("since")) for start, end in spans))
+
+
+def _came_in_window_condition(columns: Any) -> ColumnElement[bool]:
+    """Whether a day of it in the window came before it was superseded (`rules.dynamics.windows`)."""
+    return or_(
+        *(
+            and_(_any_span_in_window_condition([(start, end)]), start < columns.valid_until)
+            for start, end in _memory_spans(columns)
+        )
+    )
+
+
+def _memory_spans(columns: Any) -> tuple[tuple[ColumnElement[Any], ColumnElement[Any]], ...]:
+    """Of a memory's dates, and of what its text announces beside them (ADR 99)."""
+    return (columns.span_start, columns.span_end), (columns.announced_start, columns.announced_end)
 
 
 def _contains_term_condition(columns: Any, n: int) -> ColumnElement[bool]:
@@ -182,7 +201,7 @@ def _superseded_within_window() -> Select[Any]:
     (`rules.dynamics.windows`). Only the index of superseded memories is read."""
     old, told = memories_table.alias("dated"), memories_table.alias("told_in_window")
     old_is_in_window, later_is_in_window = (
-        and_(table.c.span_start <= bindparam("until"), table.c.span_end >= bindparam("since")) for table in (old, told)
+        _any_span_in_window_condition(_memory_spans(table.c)) for table in (old, told)
     )
     first = select(old.c.id.label("first"), old.c.superseded_by.label("id")).where(
         _HAS_WINDOW_BIND,
@@ -191,9 +210,7 @@ def _superseded_within_window() -> Select[Any]:
         old_is_in_window,
     )
     versions = _all_later_versions_cte(first, "versions_in_window")
-    came_true = or_(
-        told.c.truth == "current", and_(told.c.truth == "superseded", told.c.span_start < told.c.valid_until)
-    )
+    came_true = or_(told.c.truth == "current", and_(told.c.truth == "superseded", _came_in_window_condition(told.c)))
     found = versions.join(told, told.c.id == versions.c.id)
     return select(versions.c.first).select_from(found).where(later_is_in_window, came_true)
 
@@ -204,7 +221,7 @@ SEARCHED_TABLES = {
         _m.happened_at,
         MEMORY_COLUMNS,
         _memory_hit,
-        (_m.span_start, _m.span_end),
+        _memory_spans(_m),
         conditions=(
             or_(
                 bindparam("categories") == json_list_bind_value(()), in_bound_list_condition(_m.category, "categories")
@@ -216,7 +233,7 @@ SEARCHED_TABLES = {
             or_(
                 bindparam("include_superseded", type_=Boolean),
                 _m.truth != "superseded",
-                and_(_HAS_WINDOW_BIND, _m.span_start < _m.valid_until, _m.id.not_in(_superseded_within_window())),
+                and_(_HAS_WINDOW_BIND, _came_in_window_condition(_m), _m.id.not_in(_superseded_within_window())),
             ),
             or_(AS_OF_BIND.is_(None), MEMORY_WAS_TRUE_AS_OF),
             MEMORY_IS_IN_BOUND_PROJECT,
@@ -227,7 +244,7 @@ SEARCHED_TABLES = {
         messages_table.c.at,
         _MESSAGE_ROW_MAPPER.columns,
         _message_hit,
-        (messages_table.c.at, messages_table.c.at),
+        ((messages_table.c.at, messages_table.c.at),),
         conditions=(message_in_bound_project_condition(messages_table.c),),
     ),
     # A scene note that was taken in is found as the memory it became.
@@ -236,7 +253,7 @@ SEARCHED_TABLES = {
         _n.created_at,
         _NOTE_ROW_MAPPER.columns,
         _note_hit,
-        (_n.created_at, _n.created_at),
+        ((_n.created_at, _n.created_at),),
         conditions=(or_(_n.type != "scene", _n.state != "done"),),
     ),
 }

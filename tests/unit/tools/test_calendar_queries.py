@@ -22,15 +22,28 @@ async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
     assert "notice" not in await use("recall", query="What is on tomorrow?", since=str(day(30)), format="memories")
 
 
-async def test_what_has_no_date_is_found_by_a_question_for_the_days_to_come_all_the_same(use: Use) -> None:
+async def test_what_a_text_announces_is_of_the_day_that_it_names(use: Use) -> None:
+    """ADR 99: agents often store no date, or that of the telling."""
     await begun(use, plumber := "The plumber comes tomorrow")
-    empty = await use("recall", query="What is on tomorrow?", format="memories")
-    assert empty["notice"] == f"Nothing is dated {day(1)}."
-    assert plumber in {memory["text"] for memory in (*empty["memories"], *empty.get("near", ()))}
+    await use("store", text=(gutter := f"The gutters are cleaned on {day(9):%-d %B %Y}"), when=str(day(-2)))
     await use("store", text="Leni's recital", when=str(day(1)))
-    answer = await use("recall", query="What is on tomorrow?", format="memories")
-    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital"]
-    assert plumber in {memory["text"] for memory in answer.get("near", ())}
+    assert set(await texts(use, "What is on tomorrow?")) == {plumber, "Leni's recital"}
+    assert await texts(use, f"What is on {day(9):%-d %B %Y}?") == [gutter]
+    assert (await texts(use, "What appointments are coming up?"))[-1] == gutter
+    assert gutter in (await use("recall"))["start"].partition("coming up")[2]
+    found = await use("search_memory", since=str(day(9)), until=str(day(9)), sources=["memories"])
+    assert [hit["text"] for hit in found["hits"]] == [gutter]
+    between = await use("search_memory", since=str(day(3)), until=str(day(5)), sources=["memories"])
+    assert gutter not in {hit["text"] for hit in between["hits"]}
+
+
+async def test_what_was_announced_and_moved_before_its_day_is_not_of_that_day(use: Use) -> None:
+    told = await use("store", text=f"The roof is inspected on {day(9):%-d %B %Y}", when=str(day(-2)))
+    later = f"The roof is inspected on {day(16):%-d %B %Y}"
+    await use("store", text=later, when=str(day(16)), supersedes=told["id"])
+    assert await texts(use, f"What is on {day(16):%-d %B %Y}?") == [later]
+    answer = await use("recall", query=f"What is on {day(9):%-d %B %Y}?", format="memories")
+    assert answer["notice"] == f"Nothing is dated {day(9)}."
 
 
 async def texts(use: Use, query: str) -> list[str]:
