@@ -70,7 +70,7 @@ def days_named(question: str, today: date) -> Days | None:
     days = {
         match.days
         for match in matches
-        if match.kind not in _KINDS_TOLD_BESIDE_OTHERS and not any(_is_within(match, other) for other in matches)
+        if match.kind not in _KINDS_TOLD_BESIDE_OTHERS and not any(match.is_within(other) for other in matches)
     }
     if days:
         return days.pop() if len(days) == 1 else None
@@ -87,10 +87,6 @@ def days_named(question: str, today: date) -> Days | None:
 
 def _are_within(days: Days, others: Days) -> bool:
     return days != others and others[0] <= days[0] and days[1] <= others[1]
-
-
-def _is_within(match: RelativeDaysMatch, other: RelativeDaysMatch) -> bool:
-    return other.end - other.start > match.end - match.start and other.start <= match.start and match.end <= other.end
 
 
 def _days_meant_by_relative_words(low: str, match: RelativeDaysMatch, lexicon: Lexicon, today: date) -> Days | None:

@@ -37,6 +37,10 @@ class RelativeDaysMatch(NamedTuple):
     kind: str
     days: Days
 
+    def is_within(self, other: RelativeDaysMatch) -> bool:
+        """As "tomorrow" is in "the day after tomorrow"."""
+        return self.end - self.start < other.end - other.start and other.start <= self.start and self.end <= other.end
+
 
 def days_as_text(days: Days) -> str:
     """The last day that there is stands for no end."""
@@ -179,11 +183,12 @@ def calendar_days_in_lexicon(
 def days_announced_by_relative_words(text: str, told: date) -> set[Days]:
     """The days that a text of this day tells of as still to come ("tomorrow", "next week")."""
     low = lowercase_with_straight_apostrophes(text)
-    return {
-        match.days
+    matches = [
+        match
         for lexicon in probable_lexicons(text)
         for match in calendar_days_in_lexicon(low, lexicon, told, _KINDS_ANNOUNCED_IN_MEMORIES)
-    }
+    ]
+    return {match.days for match in matches if not any(match.is_within(other) for other in matches)}
 
 
 def text_with_relative_dates_resolved(text: str, today: date) -> str:

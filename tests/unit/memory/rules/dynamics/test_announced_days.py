@@ -25,6 +25,7 @@ def announced(text: str, when: str) -> tuple[str, ...]:
         ("Das Dach wird am 9.12.2026 geprüft.", ("2026-12-09",) * 2),
         ("Ines is away from 7 to 18 December.", ("2026-12-07", "2026-12-18")),
         ("The plumber comes tomorrow.", ("2026-11-02",) * 2),
+        ("The inspector comes the day after tomorrow.", ("2026-11-03",) * 2),
         ("El fontanero viene mañana.", ("2026-11-02",) * 2),
         ("We move next week.", ("2026-11-02", "2026-11-08")),
         ("The rent is 980 euros from 1 January 2027 on.", ("2027-01-01",) * 2),
