@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.rules.dynamics.windows import is_still_to_come
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     CurrentOfferedMemories,
@@ -75,7 +76,9 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         return [session.session_id for session in sessions[: max(0, overdue)] if session.memories > 1]
 
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
-        memories = await self.context.reads.summarisable_session_memories(key)
+        now = self.context.services.now()
+        told = await self.context.reads.summarisable_session_memories(key)
+        memories = [memory for memory in told if not is_still_to_come(memory, now)]  # ADR 100
         return await asyncio.to_thread(session_compression_requests, key, memories, self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:

@@ -15,6 +15,7 @@ from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, RejectedModelAnswer
 from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
+from madeleine.memory.rules.dynamics.windows import is_still_to_come
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
     AgentDecision,
@@ -174,7 +175,11 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
         session = await reads.summarisable_session_memories(key)
-        joinable = [one for one in session if is_joinable_episode(one) and not was_recalled_lately(one, now)]
+        joinable = [
+            one
+            for one in session
+            if is_joinable_episode(one) and not (was_recalled_lately(one, now) or is_still_to_come(one, now))
+        ]
         await _join_episodes_into_stored_passages(context, joinable)
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None

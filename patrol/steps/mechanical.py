@@ -21,6 +21,7 @@ from madeleine.memory.rules.dynamics.importance import (
     session_count_if_revived,
     status_from_decayed_importance,
 )
+from madeleine.memory.rules.dynamics.windows import is_still_to_come
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
@@ -157,12 +158,17 @@ async def increment_active_memory_ages(work: UnitOfWork) -> dict[str, int]:
 
 async def set_active_or_dying_status(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again. The clock of one that was kept
-    starts again while that decision stands (ruling 20, ADR 84)."""
+    starts again while that decision stands (ruling 20, ADR 84), and that of an event or plan until its day has come
+    (ADR 100)."""
     counts = {"dying": 0, "active_again": 0, "still_kept": 0}
     touched: set[ClusterId | None] = set()
-    for state in work.states_as_changed_in_unit(await work.transaction.memory_states_with_outdated_status()):
-        status = status_from_decayed_importance(state)
-        if status == "dying" and is_still_kept(state, work.now):
+    states = work.states_as_changed_in_unit(await work.transaction.memory_states_with_outdated_status())
+    statuses = {state.id: status_from_decayed_importance(state) for state in states}
+    faded = await work.load_memories([state for state in states if statuses[state.id] == "dying"])
+    to_come = {memory.id for memory in faded if is_still_to_come(memory, work.now)}
+    for state in states:
+        status = statuses[state.id]
+        if status == "dying" and (is_still_kept(state, work.now) or state.id in to_come):
             work.put_memory_state(replace(state, status="active", session_count=0))
             counts["still_kept"] += 1
             continue

@@ -11,6 +11,8 @@ from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_spans_of_memory
 from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE
+from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_days
 
 
@@ -19,6 +21,12 @@ def time_spans_with_announced_days(memory: Memory) -> Sequence[tuple[datetime, d
     announced = days_announced_in_text(memory)
     dated = time_spans_of_memory(memory)
     return [*dated, first_and_last_moment_of_days(announced)] if announced else dated
+
+
+def is_still_to_come(memory: Memory, now: datetime) -> bool:
+    """Whether one of its days is to come, as of an event or a plan, and it would not be dying with its clock at 0."""
+    spans = time_spans_with_announced_days(memory)
+    return memory.importance > MAX_DYING_IMPORTANCE and any(is_in_future(first, now) for first, _ in spans)
 
 
 def _spans_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> list[tuple[datetime, datetime]]:

@@ -111,13 +111,19 @@ async def test_a_dying_memory_that_nobody_recalled_stays_dying(store: StepStore)
         ({"kept_until": NOW}, "dying"),
         # it would be dying with its clock at 0, too
         ({"kept_until": NOW + timedelta(days=1), "importance": 0.05}, "dying"),
+        # an event, until its day has come
+        ({"when": (f"{NOW + timedelta(days=9):%Y-%m-%d}",)}, "active"),
+        ({"action": f"The roof is inspected on {NOW + timedelta(days=9):%-d %B %Y}"}, "active"),
+        ({"when": (f"{NOW + timedelta(days=9):%Y-%m-%d}",), "importance": 0.05}, "dying"),
+        ({"when": (f"{NOW:%Y-%m-%d}",)}, "dying"),
     ],
 )
-async def test_the_clock_of_a_kept_memory_starts_again_while_that_decision_stands(
+async def test_the_clock_of_what_was_kept_or_is_still_to_come_starts_again(
     store: StepStore, fields: dict[str, Any], status: MemoryStatus
 ) -> None:
-    """ruling 20: what a mind has decided is not asked again until something has changed."""
-    memory = store.put(a_memory("ramen", session_count=70, **fields))
+    """ruling 20: what a mind has decided is not asked again until something has changed. ADR 100: an appointment four
+    months ahead was dead before its day."""
+    memory = store.put(a_memory(**{"action": "ramen", "session_count": 70, **fields}))
     work = await store.begin()
     counts = await set_active_or_dying_status(work)
     await store.write(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,16 @@ async def test_an_unavailable_model_is_not_asked_again_in_that_step(home: Househ
     report = await step(home, "compress", mind)
     assert mind.asked("compress") == 1
     assert "pending until the next patrol" in report["notes"][0]
+
+
+async def test_what_is_still_to_come_is_not_hidden_behind_the_summary_of_its_session(home: Household) -> None:
+    """ADR 100"""
+    announced = f"The roof is inspected on {home.clock() + timedelta(days=30):%-d %B %Y}"
+    one, two, _ = await home.store("Ann sang", "Ann danced", announced, session_id="one")
+    await home.store("Ben slept", session_id="two")
+    pending = (await home.run_patrol(steps=["flag"])).pending
+    [offer] = [offer for offer in pending if offer.kind == "compress"]
+    assert [memory.id for memory in offer.memories] == [one.id, two.id]
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------
