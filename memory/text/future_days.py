@@ -11,7 +11,7 @@ from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_is
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
 from madeleine.memory.text.relative_dates import Days
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.written_dates import text_with_iso_dates
+from madeleine.memory.text.written_dates import text_with_iso_dates, with_abbreviated_months_written_out
 
 _ISO_DAY_OR_MONTH_REGEX = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
 _ENGLISH_MONTH_REGEX = "|".join(ENGLISH_MONTH_NAMES)
@@ -44,13 +44,13 @@ def iso_periods_in_text_ranges_as_first_day(text: str, told: date) -> list[IsoPe
 
 
 def day_spans_in_text(text: str, told: date) -> set[Days]:
-    """The first and the last day of each day and period that it names, no months."""
+    """The first and the last day of each day, month and period that it names."""
     spans: set[Days] = set()
     for first, *rest in _iso_spans_named_in_text(text, told):
         periods = parse_iso_period(first), parse_iso_period(rest[-1] if rest else first)
-        if all(period and period.precision == "day" for period in periods):
-            begin, end = (period.start.date() for period in periods if period)
-            spans.add((begin, max(begin, end)))
+        if all(period and period.precision in ("day", "month") for period in periods):
+            begin, end = (period for period in periods if period)
+            spans.add((begin.start.date(), max(begin.end.date(), end.end.date())))
     return spans
 
 
@@ -115,6 +115,8 @@ def _contains_clause_break(text: str, lexicon: Lexicon) -> bool:
 
 
 def _with_dates_as_iso(text: str, told: date) -> str:
+    for lexicon in probable_lexicons(text) if any(map(str.isdigit, text)) else ():
+        text = with_abbreviated_months_written_out(text, lexicon)
     return _DATE_WITH_MONTH_NAME_PATTERN.sub(lambda match: _iso_date_of_match(match, told), text_with_iso_dates(text))
 
 

@@ -11,7 +11,6 @@ from functools import cache, lru_cache, partial
 from itertools import takewhile
 from typing import NamedTuple
 
-from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
 from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers
 from madeleine.memory.text.normalization import lowercase_with_straight_apostrophes
@@ -29,7 +28,11 @@ from madeleine.memory.text.relative_dates import (
     month_containing_day,
     weekend_before,
 )
-from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
+from madeleine.memory.text.written_dates import (
+    month_numbers_by_name_in_text,
+    text_without_dates,
+    with_abbreviated_months_written_out,
+)
 
 MAX_DAYS_TO_TIME_WITHOUT_YEAR = 100
 """Of a month, a season or a quarter that is farther away the last one is meant."""
@@ -42,11 +45,6 @@ _FIRST_MONTH_BY_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 """Of three, as the weather services of the northern hemisphere count. A winter is of the year of its December."""
 YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_ABBREVIATION_WITH_DAY_REGEXES = (
-    r"(?<![\d.:/-])([0-3]?\d(?:\.|er|º|st|nd|rd|th|-?го)?(?: (?:de|of))? ?)",
-    r"(?=[0-3]?\d(?:st|nd|rd|th)?\b(?![:/]))",
-)
-"""A day before an abbreviated month, and one behind it."""
 _MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
 
 
@@ -82,7 +80,7 @@ class _Time(NamedTuple):
 @lru_cache(maxsize=100)
 def find_named_days(question: str, lexicon: Lexicon, today: date) -> NamedDays | None:
     """By this language. None if the question names no such time, or several of a kind."""
-    low = _with_months_written_out(lowercase_with_straight_apostrophes(question), lexicon)
+    low = with_abbreviated_months_written_out(lowercase_with_straight_apostrophes(question), lexicon)
     with suppress(ValueError, OverflowError):  # the year 0 or 10000
         if dated := _named_date(low, today):
             return _date_with_its_part(dated, lexicon)
@@ -345,27 +343,3 @@ def _a_year_earlier(days: Days) -> Days:
         day.replace(year=day.year - 1, day=28 if (day.month, day.day) == (2, 29) else day.day) for day in days
     )
     return first, last
-
-
-# --- abbreviated months ---------------------------------------------------------------------------------------------
-
-
-def _with_months_written_out(low: str, lexicon: Lexicon) -> str:
-    """With the English names of months for the abbreviations of this language beside a day ("18 nov.", "nov 18th")."""
-    if not (numbers := _month_numbers_by_abbreviation(lexicon)) or not any(map(str.isdigit, low)):
-        return low
-    names = "|".join(numbers)
-    day_before, day_behind = _ABBREVIATION_WITH_DAY_REGEXES
-
-    def written_out(name: str) -> str:
-        return ENGLISH_MONTH_NAMES[numbers[name] - 1].lower()
-
-    low = re.sub(rf"{day_before}\b({names})\b\.?", lambda match: f"{match[1]}{written_out(match[2])}", low)
-    return re.sub(rf"\b({names})\b\.? ?{day_behind}", lambda match: f"{written_out(match[1])} ", low)
-
-
-@cache
-def _month_numbers_by_abbreviation(lexicon: Lexicon) -> Mapping[str, int]:
-    """From 1. Each line of `month_abbreviations` has twelve."""
-    names = lexicon.entries.get("month_abbreviations", "").split()
-    return {name: at % len(ENGLISH_MONTH_NAMES) + 1 for at, name in enumerate(names)}

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.lexicon import (
+    Lexicon,
     all_words_of_lexicon_lists,
     load_lexicon,
     load_lexicon_headers,
@@ -29,6 +30,11 @@ _CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
+_ABBREVIATION_WITH_DAY_REGEXES = (
+    r"(?<![\d.:/-])([0-3]?\d(?:\.|er|º|st|nd|rd|th|-?го)?(?: (?:de|of))? ?)",
+    r"(?=[0-3]?\d(?:st|nd|rd|th)?\b(?![:/]))",
+)
+"""A day before an abbreviated month, and one behind it."""
 MAX_LANGUAGES_OF_MONTH_NAME = 3
 """That a question may be in: of more nothing tells which it is."""
 
@@ -153,3 +159,24 @@ def _patterns_of_dates_with_named_month(
         re.compile(rf"(?<!\w)({names})\.? {day}(?:st|nd|rd|th)?(?![\w:])(?:,? {year})?", re.IGNORECASE),
         re.compile(rf"(?<!\w)({names})\.?,?{of} {year}", re.IGNORECASE),
     )
+
+
+def with_abbreviated_months_written_out(text: str, lexicon: Lexicon) -> str:
+    """With the English names of months for the abbreviations of this language beside a day ("18 nov.", "Nov 18th")."""
+    if not (numbers := _month_numbers_by_abbreviation(lexicon)) or not any(map(str.isdigit, text)):
+        return text
+    names = "|".join(numbers)
+    day_before, day_behind = _ABBREVIATION_WITH_DAY_REGEXES
+
+    def written_out(name: str) -> str:
+        return ENGLISH_MONTH_NAMES[numbers[name.lower()] - 1].lower()
+
+    text = re.sub(rf"(?i){day_before}\b({names})\b\.?", lambda match: f"{match[1]}{written_out(match[2])}", text)
+    return re.sub(rf"(?i)\b({names})\b\.? ?{day_behind}", lambda match: f"{written_out(match[1])} ", text)
+
+
+@cache
+def _month_numbers_by_abbreviation(lexicon: Lexicon) -> Mapping[str, int]:
+    """From 1. Each line of `month_abbreviations` has twelve."""
+    names = lexicon.entries.get("month_abbreviations", "").split()
+    return {name: at % len(ENGLISH_MONTH_NAMES) + 1 for at, name in enumerate(names)}

@@ -30,8 +30,9 @@ from madeleine.memory.text.future_days import (
 from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
-"""Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored,
-and is taken for one to come: "on 10 March", told in November, may have been."""
+"""Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
+MAX_DAYS_TO_ANNOUNCED_DAY_WITHOUT_YEAR = timedelta(days=120)
+"""Farther away it may be one that has been: "on 3 May", told in November."""
 MAX_ANNOUNCEMENT_CHARS = 400
 """Of a text that announces a day; a longer one tells of much besides."""
 
@@ -137,7 +138,7 @@ def days_announced_in(
     if len(announced) != 1:
         return None
     [(first, last)] = announced
-    is_sure = str(first.year) in text or first - told <= MAX_DAYS_FROM_TELLING_TO_EVENT
+    is_sure = str(first.year) in text or first - told <= MAX_DAYS_TO_ANNOUNCED_DAY_WITHOUT_YEAR
     return (first, last) if is_sure else None
 
 
