@@ -90,7 +90,8 @@ async def recall_by_days_if_asked_for(
     if not answered:
         notice = f"Nothing is dated {_periods_as_text(periods)}."
         said_again = {no_match_dated_notice(days) for days in periods}
-        return replace(others, notices=(notice, *(each for each in others.notices if each not in said_again)))
+        notices = (notice, *(each for each in others.notices if each not in said_again))
+        return replace(others, notices=notices, unknown_words=())  # all words are of the calendar
     memories = {scored[0].id: scored for _, answer in answers for scored in answer.memories}
     days_of = {memory.id: days for days, answer in answers for memory, _ in answer.memories}
     in_order = sorted(memories.values(), key=lambda scored: first_moment_in_days(scored[0], days_of[scored[0].id]))
@@ -108,7 +109,7 @@ async def recall_by_days_if_asked_for(
         omitted=sum(answer.omitted for answer in results),
         truncated=tuple(id_ for answer in results for id_ in answer.truncated),
         too_long=tuple(memory for answer in results for memory in answer.too_long),
-        unknown_words=(),  # of the calendar
+        unknown_words=(),
     )
 
 

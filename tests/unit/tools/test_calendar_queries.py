@@ -63,7 +63,7 @@ async def test_a_question_for_days_gone_by_is_a_calendar_too(use: Use) -> None:
     ]
     empty = await use("recall", query="What happened 10 days ago?", format="memories")
     assert empty["notice"] == f"Nothing is dated {day(-10)}."
-    assert empty["unknown_words"] == ["10 days ago"]
+    assert "unknown_words" not in empty
 
 
 async def test_of_a_day_without_its_year_the_one_is_meant_that_something_is_dated_to(use: Use) -> None:
