@@ -24,7 +24,7 @@ from madeleine.tools.arguments import (
     excerpt_for_error,
     unique,
 )
-from madeleine.tools.feelings import EmotionLabels
+from madeleine.tools.feelings import EmotionLabelsArgument
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool_from_function
 
@@ -51,7 +51,7 @@ class ObservedMessage(ToolArguments):
 class ObservedMemory(ToolArguments):
     text: Annotated[SceneLengthText, Field(description="What to remember, in sentences that make sense alone.")]
     importance: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
-    emotions: EmotionLabels = []
+    emotions: EmotionLabelsArgument = []
     lesson: Annotated[SceneLengthText, Field(description="What to do in future.")] = ""
     messages: Annotated[
         list[ShortText | Annotated[int, Field(ge=0, le=MAX_OBSERVED_MESSAGES_PER_CALL - 1)]],

@@ -38,7 +38,7 @@ def _keep_known_emotion_labels(told: Any, info: ValidationInfo) -> Any:
     return kept[:MAX_EMOTION_LABELS]
 
 
-EmotionLabels = Annotated[
+EmotionLabelsArgument = Annotated[
     list[Emotion], Field(max_length=MAX_EMOTION_LABELS), BeforeValidator(_keep_known_emotion_labels)
 ]
 

@@ -21,7 +21,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.rules.prompting import (
     MEMORY_BLOCK_FORMAT,
-    RECALL_LIST_FORMAT,
+    RECALL_LIST_RENDERER,
     RandomSource,
     make_fragments_format,
     memories_in_prompt_order,
@@ -32,7 +32,7 @@ from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArgu
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_by_days_if_asked_for
 from madeleine.tools.explaining import ids_of_explained_memories, recall_explanation_as_json, resolve_explain_argument
-from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
+from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabelsArgument
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
     brief_memory_as_json,
@@ -70,7 +70,7 @@ class RecallArguments(ToolArguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[
-        EmotionLabels, BRIEF_EMOTION_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")
+        EmotionLabelsArgument, BRIEF_EMOTION_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")
     ] = []
     since: Annotated[ShortText, Field(description="Event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
@@ -88,7 +88,7 @@ class RecallArguments(ToolArguments):
 
 
 def make_recall_tool(rng: RandomSource) -> Tool:
-    formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
+    formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_RENDERER, "prompt": MEMORY_BLOCK_FORMAT}
 
     @tool_from_function(
         RecallArguments,
@@ -331,7 +331,7 @@ async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> di
     """Search memories, diary, chat and notes for exact text, newest first: names, dates, phrases; without query, list
     memories by date or theme. For look-ups, time spans, faded ones (dead). By meaning use recall."""
     call = call.in_project(arguments.project)
-    page = await _search_page_from_arguments(call, arguments)
+    page = await _search_with_arguments(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [search_hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in page.respelled.items())
@@ -362,7 +362,7 @@ async def _archived_hits(call: ToolCallContext, arguments: SearchArguments) -> l
     return [archived_memory_as_json(entry) for entry in entries]
 
 
-async def _search_page_from_arguments(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
+async def _search_with_arguments(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_dataclass(

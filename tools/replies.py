@@ -295,7 +295,7 @@ def _later_start_advice(memory: Memory, before: Memory) -> str:
     return f"; if only from {day} on, first update_memory({memory.short_id}, when: {day}), and repeat with that when"
 
 
-def superseded_too_early_notice(stored: StoredSceneResult) -> str:
+def old_fact_ended_before_new_begins_notice(stored: StoredSceneResult) -> str:
     """What to do where the text names a future day, and has taken the place of another one already."""
     memory, old = stored.memory, stored.superseded
     if old is None or old.valid_until is None or old.valid_until.date() < memory.created_at.date():

@@ -32,7 +32,7 @@ from madeleine.tools.arguments import (
     unique,
 )
 from madeleine.tools.dates import validated_timeline_argument
-from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
+from madeleine.tools.feelings import EmotionLabelsArgument, EmotionVectorArgument
 from madeleine.tools.replies import (
     earlier_version_still_current_notice,
     memory_id_and_text_as_json,
@@ -41,9 +41,9 @@ from madeleine.tools.replies import (
     new_memory_repeats_outdated_notice,
     notice_field,
     notice_of_supersession_by_earlier_memory,
+    old_fact_ended_before_new_begins_notice,
     possible_change_advice,
     redaction_notice,
-    superseded_too_early_notice,
     supersession_advice,
     undated_event_notice,
     without_empty_fields,
@@ -90,7 +90,7 @@ class SceneArguments(ToolArguments):
         ),
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
-    emotions: EmotionLabels = []
+    emotions: EmotionLabelsArgument = []
     emotion_vector: Annotated[
         EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXES)}.")
     ] = None
@@ -228,7 +228,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _notice_of_unreplaced_clauses(stored),
         earlier_version_still_current_notice(stored, earlier),
-        superseded_too_early_notice(stored) or undated_event_notice(stored),
+        old_fact_ended_before_new_begins_notice(stored) or undated_event_notice(stored),
     )
 
 

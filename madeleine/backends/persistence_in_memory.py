@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, Unpack
 from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     ActionAlreadyRecorded,
-    require_audit_record_of_application,
+    require_audit_record_written_by_application,
     require_task_is_not_patrol_run,
 )
 from madeleine.memory.operations.values import (
@@ -157,7 +157,7 @@ class InMemoryAudit:
         self._records: dict[str, AuditRecord] = {}
 
     async def save(self, record: AuditRecord) -> None:
-        require_audit_record_of_application(record)
+        require_audit_record_written_by_application(record)
         if record.id in self._records:
             raise ActionAlreadyRecorded(record.id)
         self._records[record.id] = record

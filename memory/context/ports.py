@@ -70,10 +70,10 @@ class SessionStartMemories:
         older = memory.possibly_superseded_memory_id
         if older and older in self.possibly_superseded:
             return f"may supersede {self.possibly_superseded[older]}"
-        latest = self.latest_memory_possibly_changing(memory)
+        latest = self.latest_memory_telling_of_change_to(memory)
         return f"{latest.short_id} may tell otherwise" if latest else ""
 
-    def latest_memory_possibly_changing(self, memory: Memory) -> Memory | None:
+    def latest_memory_telling_of_change_to(self, memory: Memory) -> Memory | None:
         """Of these, what resembles the memory and tells of a change."""
         telling = (
             one
@@ -117,7 +117,7 @@ def possibly_outdated_memory_ids(memories: Sequence[Memory]) -> set[MemoryId]:
     start = SessionStartMemories(changed=memories)
     latest = {memory.id for memory in start.groups_without_repeats()["changes"]}
     return {
-        memory.id for memory in memories if memory.id not in latest or start.latest_memory_possibly_changing(memory)
+        memory.id for memory in memories if memory.id not in latest or start.latest_memory_telling_of_change_to(memory)
     }
 
 

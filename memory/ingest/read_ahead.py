@@ -74,7 +74,7 @@ class StoreScenesPrefetcher:
         vectors = await self.ledger.cached_vectors_by_hash(self.embedder.model_name, hashes) if hashes else {}
         return WordSharingMemories(ids, {other.id: other for other in others}, vectors)
 
-    def readings_still_valid(self, readings: PrefetchedForStore) -> Sequence[WordSharingMemories]:
+    def still_valid_prefetched_readings(self, readings: PrefetchedForStore) -> Sequence[WordSharingMemories]:
         """What need not be read again by the holder of the write lock."""
         if not self.write_lock.is_optimistic_read_valid(readings.turn):
             return []

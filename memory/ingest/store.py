@@ -41,9 +41,9 @@ from madeleine.memory.retention.levels import memory_with_level_and_project_of_s
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
-    build_memory_retelling_from_draft,
     can_future_draft_retell_memory,
     has_room_for_retelling,
+    retelling_record_of_existing_memory,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
@@ -235,7 +235,7 @@ class StoreScenes:
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
-        sharing_words = self._prefetcher.readings_still_valid(readings)
+        sharing_words = self._prefetcher.still_valid_prefetched_readings(readings)
         scenes = [draft.scene for draft in drafts]
         by_key = await self.ledger.idempotency_key_outcomes(
             scope, [scene.key for scene in scenes if scene.key is not None]
@@ -395,4 +395,4 @@ class StoreScenes:
 def _reinforcement_from_scene(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
-    return build_memory_retelling_from_draft(of, draft, importance=importance, key=scene.key)
+    return retelling_record_of_existing_memory(of, draft, importance=importance, key=scene.key)

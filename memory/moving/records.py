@@ -130,13 +130,13 @@ class MemoryExportRecord(ExportRecord):
     last_accessed: Moment | None = None
 
 
-class MemoryPartExportRecord(ExportRecord):
+class ExportRecordBelongingToMemory(ExportRecord):
     key_fields = ()
     id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
     memory_id: RecordId
 
 
-class ReinforcementExportRecord(MemoryPartExportRecord):
+class ReinforcementExportRecord(ExportRecordBelongingToMemory):
     type: Literal["reinforcement"] = "reinforcement"
     at: Moment
     text: str
@@ -146,7 +146,7 @@ class ReinforcementExportRecord(MemoryPartExportRecord):
     key: str | None = None
 
 
-class RevisionExportRecord(MemoryPartExportRecord):
+class RevisionExportRecord(ExportRecordBelongingToMemory):
     """Fields as they were before a change; those that stayed are left out."""
 
     type: Literal["revision"] = "revision"
@@ -159,7 +159,7 @@ class RevisionExportRecord(MemoryPartExportRecord):
     when: Texts | None = None
 
 
-class TruthChangeExportRecord(MemoryPartExportRecord):
+class TruthChangeExportRecord(ExportRecordBelongingToMemory):
     """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
     1970."""
 
@@ -175,7 +175,7 @@ class TruthChangeExportRecord(MemoryPartExportRecord):
     after: Mapping[str, str | int | None]
 
 
-class LessonExportRecord(MemoryPartExportRecord):
+class LessonExportRecord(ExportRecordBelongingToMemory):
     """What a failure taught, of the memory that is found (spec O11)."""
 
     type: Literal["lesson"] = "lesson"
@@ -189,7 +189,7 @@ class LessonExportRecord(MemoryPartExportRecord):
     failed: Count
 
 
-class StatedRelationExportRecord(MemoryPartExportRecord):
+class StatedRelationExportRecord(ExportRecordBelongingToMemory):
     """A relation that a caller has stated of a memory; what is drawn from texts is drawn anew (spec O14)."""
 
     type: Literal["stated_relation"] = "stated_relation"

@@ -20,7 +20,7 @@ def require_task_is_not_patrol_run(task: Task) -> None:
         raise InvalidInput("A patrol's run is written by the patrol: save a task of the kind 'task'.")
 
 
-def require_audit_record_of_application(record: AuditRecord) -> None:
+def require_audit_record_written_by_application(record: AuditRecord) -> None:
     """Raises `InvalidInput` for what was done to memories."""
     if record.source != "application" or record.id.startswith(MEMORY_AUDIT_RECORD_ID_PREFIX):
         raise InvalidInput("What is done to memories is recorded by the memory: save what your application did.")

@@ -34,7 +34,7 @@ from madeleine.memory.vector_space import centred_cosines
 CentredCosineFunction = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
 """Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
-FEELING_SITUATION_TEMPLATE = "When someone feels {}"
+PREFERENCE_QUERY_FOR_FEELINGS_TEMPLATE = "When someone feels {}"
 """How a preference tells of the feelings in which it applies; of labels alone the model makes less."""
 FEELING_COSINE_BONUS = 0.1
 """Added to that likeness: a preference says more than its feeling. "When Ada is sad she does not want advice …" has
@@ -107,7 +107,7 @@ class CandidateMatcher:
                 rest = await self._centred_cosines_to_text(question_without_words(query.text, names), pool)
                 cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
-                feeling = FEELING_SITUATION_TEMPLATE.format(" and ".join(query.emotions))
+                feeling = PREFERENCE_QUERY_FOR_FEELINGS_TEMPLATE.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines_to_text(feeling, pool) + FEELING_COSINE_BONUS)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)

@@ -25,8 +25,8 @@ from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
     content_words_with_times_joined,
     pool_with_subject_cosines,
+    query_text_for_word_search,
     restrict_query_words_of_pool,
-    text_for_word_search,
     try_to_embed_query,
     with_words_of_one_time_joined,
 )
@@ -91,8 +91,8 @@ class MatchRanker:
         """The index is asked while the model embeds the query."""
         today = day_of_asking(query, self.now)
         candidate_query = CandidateQuery(
-            words=text_for_word_search(query.text, today),
-            twice=text_for_word_search(closing_text_of_message(query.text), today),
+            words=query_text_for_word_search(query.text, today),
+            twice=query_text_for_word_search(closing_text_of_message(query.text), today),
             statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,

@@ -26,10 +26,10 @@ from madeleine.memory.rules.ranking.near_equals import (
     asks_for_past,
     asks_for_what_was_before,
     asks_for_what_was_first,
+    contains_word_meaning_before,
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
     scores_with_passages_before_summaries,
-    tells_what_was_before,
     tells_what_was_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
@@ -123,7 +123,7 @@ async def put_newer_versions_before_older(
     ordered = scores_with_newer_versions_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=compared.unrelated
     )
-    ordered = _scores_with_others_placed_behind(ordered, behind)
+    ordered = _scores_with_followers_right_behind(ordered, behind)
     ordered = _scores_with_doubtful_behind(ordered, compared.doubtful_by_older_id(scores, now), newest_first)
     ordered = await _scores_with_passages_first(ledger, scope, ordered, memories)
     lifted = {
@@ -165,7 +165,7 @@ def _is_named_as_later(
 ) -> bool:
     """Whether the question has a word of the newer one alone ("before Split"), and the newer one does not itself say
     "before" ("approved before the audit")."""
-    return _question_names_only_newer(asked, matches, pair) and not tells_what_was_before(
+    return _question_names_only_newer(asked, matches, pair) and not contains_word_meaning_before(
         matches[pair.newer.id].statement
     )
 
@@ -198,7 +198,7 @@ def _scores_with_older_versions_first(
     return ordered
 
 
-def _scores_with_others_placed_behind(
+def _scores_with_followers_right_behind(
     scores: Mapping[MemoryId, float], behind: Mapping[MemoryId, Sequence[MemoryId]]
 ) -> dict[MemoryId, float]:
     """`scores`, best first, with what is to stand right behind one of them, with its score."""

@@ -43,28 +43,29 @@ async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | No
         return None, str(error)
 
 
-def text_for_word_search(text: str, today: date) -> str:
+def query_text_for_word_search(text: str, today: date) -> str:
     """Dates in one form, those that are told from today as days; English names of months beside others."""
     dated = text_with_iso_dates(text_with_relative_dates_resolved(text, today))
     return " ".join((dated, *english_month_by_name_in_question(dated).values()))
 
 
 def _phrase_by_word_of_search(text: str, today: date) -> dict[str, str]:
-    """For each word that `text_for_word_search` writes for a phrase of the text that phrase."""
+    """For each word that `query_text_for_word_search` writes for a phrase of the text that phrase."""
     months = english_month_by_name_in_question(text_with_iso_dates(text))
     return {**relative_phrase_by_day(text, today), **{month: name for name, month in months.items()}}
 
 
 def content_words_with_times_joined(text: str, today: date) -> tuple[str, ...]:
-    """The content words of `text_for_word_search`, as they are in the pool of `with_words_of_one_time_joined`."""
+    """The content words of `query_text_for_word_search`, as they are in the pool of `with_words_of_one_time_joined`."""
     phrase_of = _phrase_by_word_of_search(text, today)
-    words = content_words(text_for_word_search(text, today))
+    words = content_words(query_text_for_word_search(text, today))
     return tuple(dict.fromkeys(phrase_of.get(word, word) for word in words))
 
 
 def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -> CandidatePool:
-    """What `text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate holds
-    it that holds one of them, and it is unknown if all are. "Mai" is not unknown, for "may" is no word of the index."""
+    """What `query_text_for_word_search` writes for a phrase ("last week", "März") as one word, the phrase: a candidate
+    holds it that holds one of them, and it is unknown if all are. "Mai" is not unknown, for "may" is no word of the
+    index."""
     if not (phrase_of := _phrase_by_word_of_search(text, today)):
         return pool
     phrases = [phrase_of.get(word, word) for word in pool.words]

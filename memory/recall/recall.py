@@ -23,7 +23,7 @@ from madeleine.memory.recall.no_match import (
     with_memories_of_named_days_near,
 )
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
-from madeleine.memory.recall.query_reading import text_for_word_search
+from madeleine.memory.recall.query_reading import query_text_for_word_search
 from madeleine.memory.recall.reformulation import (
     RecallAttempt,
     metered_model_for_recall,
@@ -37,7 +37,7 @@ from madeleine.memory.recall.selection import (
     is_recallable,
     rerank,
 )
-from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
+from madeleine.memory.rules.prompting import RECALL_LIST_RENDERER, RecallTextRenderer
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
 MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE = 0.8
@@ -102,7 +102,7 @@ class RecallMemories:
         self,
         scope: Scope,
         query: RecallQuery,
-        answer_format: RecallTextFormat = RECALL_LIST_FORMAT,
+        answer_format: RecallTextRenderer = RECALL_LIST_RENDERER,
         *,
         language: LanguageModel | None = None,
         explain: Sequence[MemoryId] | None = None,
@@ -184,7 +184,7 @@ class RecallMemories:
         if query.as_of is not None or not await self.ledger.has_dead_memories(scope):
             return 0
         words = CandidateQuery(
-            words=text_for_word_search(query.text, day_of_asking(query, self.now)),
+            words=query_text_for_word_search(query.text, day_of_asking(query, self.now)),
             statuses=("dead",),
             categories=query.categories,
             themes=query.themes,

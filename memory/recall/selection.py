@@ -17,7 +17,7 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_told_before_survivor, was_true_at
 from madeleine.memory.rules.dynamics.windows import has_date_in_window
-from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
+from madeleine.memory.rules.prompting import RECALL_LIST_RENDERER, RecallTextRenderer
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_everything_of_a_kind
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_when_no_limit_is_set
 from madeleine.memory.rules.ranking.profiles import RankingProfile
@@ -205,7 +205,7 @@ class RecallSelector:
 
     ledger: RecallLedger
     embedder: Embedder
-    answer_format: RecallTextFormat
+    answer_format: RecallTextRenderer
     scope: Scope
     query: RecallQuery
     ranked: RankedCandidates
@@ -296,14 +296,14 @@ class RecallSelector:
         return {memory.id: memory for memory in await self._keep_recallable(memories.values())}
 
     async def _keep_recallable(self, memories: Collection[Memory]) -> list[Memory]:
-        told = await self._absorbed_ids_told_before_survivors(memories)
+        told = await self._absorbed_ids_known_before_survivors(memories)
         return [
             memory
             for memory in memories
             if (memory.id in told or is_recallable(memory, self.query)) and self._passes_filters(memory)
         ]
 
-    async def _absorbed_ids_told_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:
+    async def _absorbed_ids_known_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:
         """As of a time before their survivors, merged memories are what was known (ruling 14)."""
         if (as_of := self.query.as_of) is None:
             return set()
@@ -390,5 +390,5 @@ class RecallSelector:
         elif self.ranked.words_only_reason:
             tokens = sum(await self._token_costs([*preferences, *memories])) + MAX_ENCLOSING_TAG_TOKENS
         else:
-            tokens = sum(await self.embedder.count_tokens([text, *map(RECALL_LIST_FORMAT.render_entry, beside)]))
+            tokens = sum(await self.embedder.count_tokens([text, *map(RECALL_LIST_RENDERER.render_entry, beside)]))
         return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

@@ -50,7 +50,7 @@ def _most_telling_sentences(text: str, limit: int, *, is_beginning: bool) -> str
             chosen.append(at)
             room -= len(sentences[at]) + len(GAP)
     if best[0] not in chosen:
-        return _piece_of_sentence(sentences, best[0], limit, keep_end=scores[best[0]] > 0)
+        return _excerpt_of_overlong_sentence(sentences, best[0], limit, keep_end=scores[best[0]] > 0)
     return "".join(_with_gaps(sentences, sorted(chosen)))
 
 
@@ -75,7 +75,7 @@ def _with_gaps(sentences: list[str], chosen: list[int]) -> Iterator[str]:
         yield GAP.rstrip()
 
 
-def _piece_of_sentence(sentences: list[str], at: int, limit: int, *, keep_end: bool) -> str:
+def _excerpt_of_overlong_sentence(sentences: list[str], at: int, limit: int, *, keep_end: bool) -> str:
     """Of one that is too long to stand among others: its end or its beginning, in whole words where it has words."""
     sentence, room = sentences[at], limit - 2 * len(GAP)
     piece, is_cut = sentence, len(sentence) > room

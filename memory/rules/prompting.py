@@ -151,7 +151,7 @@ def render_memories_as_shuffled_fragments(memories: Iterable[Memory], rng: Rando
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallTextFormat:
+class RecallTextRenderer:
     """`render`: the whole text; "" for no memories. `render_entry`: one memory's share of it, with its separator.
     `empty_tags`: enclose the entries. Tags and entries have as many tokens as the whole, or a few more, with any
     tokenizer that splits at words and punctuation. `preferences`: which are in the text: none (they stand beside it,
@@ -173,18 +173,18 @@ def _render_recall_list_entry(memory: Memory) -> str:
     )
 
 
-RECALL_LIST_FORMAT = RecallTextFormat(
+RECALL_LIST_RENDERER = RecallTextRenderer(
     render=lambda memories: "\n".join(map(_render_recall_list_entry, memories)), render_entry=_render_recall_list_entry
 )
 """Text, feeling, lesson and timeline of each memory."""
-MEMORY_BLOCK_FORMAT = RecallTextFormat(
+MEMORY_BLOCK_FORMAT = RecallTextRenderer(
     render=render_memory_block, render_entry=render_memory_line, empty_tags="<memory></memory>", preferences="standing"
 )
 
 
-def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
+def make_fragments_format(rng: RandomSource) -> RecallTextRenderer:
     """Shuffled fragments in a tag (spec P9)."""
-    return RecallTextFormat(
+    return RecallTextRenderer(
         render=lambda memories: render_memories_as_shuffled_fragments(memories, rng),
         render_entry=lambda memory: "".join(
             f"{escape_tags_on_one_line(part)} / " for part in _action_and_feeling_fragments(memory)

@@ -124,7 +124,7 @@ def _compiled_pattern(pattern: str) -> re.Pattern[str]:
 
 MAX_SEARCH_TAGS_FROM_MESSAGE = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
-MAX_MESSAGE_TAG_CHARS = 60
+MAX_SEARCH_TAG_CHARS = 60
 
 _QUOTED_PHRASE = load_language_neutral_pattern("quoted_phrase")
 _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
@@ -174,7 +174,7 @@ def _words_with_sentence_position(text: str) -> Iterator[tuple[int, str]]:
 def _is_specific_tag(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
     return (
-        shortest <= len(tag) <= MAX_MESSAGE_TAG_CHARS and normalize_and_drop_apostrophes(tag) not in ENGLISH_STOP_WORDS
+        shortest <= len(tag) <= MAX_SEARCH_TAG_CHARS and normalize_and_drop_apostrophes(tag) not in ENGLISH_STOP_WORDS
     )
 
 
@@ -287,7 +287,7 @@ def make_first_match_position_finder(terms: Iterable[str]) -> FindFirstMatchPosi
     folded_terms = [fold_text(term) for term in terms]
 
     def find_match(folded: str) -> int:
-        begun = [at for term in folded_terms if (at := _position_at_word_beginning(folded, term)) >= 0]
+        begun = [at for term in folded_terms if (at := _first_position_where_word_begins_with_term(folded, term)) >= 0]
         return min(begun or (at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
     return find_match
@@ -300,7 +300,7 @@ def folded_text_has_terms(
     alone."""
     if not folded_terms:
         return True
-    find = str.find if within_words else _position_at_word_beginning
+    find = str.find if within_words else _first_position_where_word_begins_with_term
     contained = (find(folded, term) >= 0 for term in folded_terms)
     return all(contained) if mode == "and" else any(contained)
 
@@ -310,7 +310,7 @@ def term_needs_word_beginning(folded_term: str) -> bool:
     return _EXACT_SEARCH_WORD_CHAR.match(folded_term) is not None
 
 
-def _position_at_word_beginning(folded: str, term: str) -> int:
+def _first_position_where_word_begins_with_term(folded: str, term: str) -> int:
     """The first place of the term at which a word begins; -1 for none."""
     at = folded.find(term)
     if not term_needs_word_beginning(term):

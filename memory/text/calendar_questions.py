@@ -46,7 +46,7 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     is_short = low.count(" ") < MIN_WORDS_TELLING_LANGUAGE
     lexicons = lexicons_for_script_of_text(low) if is_short else probable_lexicons(low)
     for lexicon in lexicons:
-        for match in _relative_days_in_lexicon(low, lexicon, today):
+        for match in _find_relative_days(low, lexicon, today):
             if days := _days_meant_by_relative_words(low, match, lexicon, today):
                 return (days,)
     named = [(one, lexicon) for lexicon in lexicons if (one := find_named_days(question, lexicon, today))]
@@ -66,7 +66,7 @@ def days_named(question: str, today: date) -> Days | None:
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None
     lexicons = probable_lexicons(low)
-    matches = [match for lexicon in lexicons for match in _relative_days_in_lexicon(low, lexicon, today)]
+    matches = [match for lexicon in lexicons for match in _find_relative_days(low, lexicon, today)]
     days = {
         match.days
         for match in matches
@@ -76,7 +76,7 @@ def days_named(question: str, today: date) -> Days | None:
         return days.pop() if len(days) == 1 else None
     for lexicon in () if YEAR_PATTERN.search(low) else lexicons:
         named = find_named_days(question, lexicon, today)
-        if named and _is_said_of_that_time(named, lexicon):
+        if named and _asks_about_time_within_named_days(named, lexicon):
             if _tells_of_past(_rest_of_question(named), lexicon):
                 return named.past
             if named.which:
@@ -126,7 +126,7 @@ def _days_meant_by_name(
             coming = named.nearest or _days_to_come(named, today)
             if past and past[0] <= today:
                 yield (past[0], today) if is_since else past
-            if coming and not is_past and not is_since and not _begins_on_that_day(rest, lexicon):
+            if coming and not is_past and not is_since and not _says_from_that_day_on(rest, lexicon):
                 yield coming
 
 
@@ -145,7 +145,7 @@ def _any_relative_days_pattern(lexicon: Lexicon) -> re.Pattern[str]:
     return re.compile("|".join(pattern.pattern for pattern in patterns if pattern))
 
 
-def _relative_days_in_lexicon(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
+def _find_relative_days(low: str, lexicon: Lexicon, today: date) -> Iterator[RelativeDaysMatch]:
     """With "the end of" before them, or behind them, if they have one."""
     for match in _whole_relative_days_in_lexicon(low, lexicon, today):
         beside = with_part(TimeBeside(low[: match.start], low[match.end :]), lexicon)
@@ -167,7 +167,7 @@ def _asks_for_coming_days(rest: str, lexicon: Lexicon) -> bool:
         _has_only_question_and_calendar_words(rest, lexicon)
         and _has_calendar_word(rest, lexicon)
         and not _tells_of_past(rest, lexicon)
-        and not _begins_on_that_day(rest, lexicon)
+        and not _says_from_that_day_on(rest, lexicon)
     )
 
 
@@ -206,13 +206,13 @@ def _places_of_next_calendar_words(low: str, lexicon: Lexicon) -> Iterator[tuple
 def _asks_what_happened_in_named_days(named: NamedDays, lexicon: Lexicon) -> bool:
     without = _without_word_of_time(named, lexicon)
     return (
-        _is_said_of_that_time(named, lexicon)
+        _asks_about_time_within_named_days(named, lexicon)
         and _has_only_question_and_calendar_words(without, lexicon)
         and (not _has_calendar_word(without, lexicon) or _tells_of_past(_rest_of_question(named), lexicon))
     )
 
 
-def _is_said_of_that_time(named: NamedDays, lexicon: Lexicon) -> bool:
+def _asks_about_time_within_named_days(named: NamedDays, lexicon: Lexicon) -> bool:
     """Whether a word before the day says that something was in that time or since then, and not, say, before it; or no
     such word does."""
     ahead = named.before.strip()
@@ -249,7 +249,7 @@ def _tells_of_past(text: str, lexicon: Lexicon) -> bool:
     return _has_pattern(text, lexicon, "asks_past", "happened")
 
 
-def _begins_on_that_day(text: str, lexicon: Lexicon) -> bool:
+def _says_from_that_day_on(text: str, lexicon: Lexicon) -> bool:
     return _has_pattern(text, lexicon, "from_day", "from_day_behind")
 
 

@@ -19,7 +19,7 @@ from madeleine.memory.text.lexicon import (
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
     text_without_lexicon_pattern,
-    words_of_lexicon_tables,
+    words_of_lexicon_table_entry,
 )
 from madeleine.memory.text.scripts import (
     HAN_CHAR_PATTERN,
@@ -124,12 +124,12 @@ def verb_or_adjective_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     has_capitals = bool(lexicons) and all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
     pieces = _LETTER_OR_DIGIT_RUN_PATTERN.findall(_APOSTROPHE_PATTERN.sub(" ", question))
     articles = frozenset[str]().union(
-        *(words_of_lexicon_tables(lexicons, "retold", name) for name in ("articles", "indefinite"))
+        *(words_of_lexicon_table_entry(lexicons, "retold", name) for name in ("articles", "indefinite"))
     )
     is_careless = any(piece.lower() in articles and following.islower() for piece, following in pairwise(pieces))
     if not has_capitals or rest == rest.lower() or is_careless:
         return (False,) * len(words)
-    forms_of_be = words_of_lexicon_tables(lexicons, "perfect", "be")
+    forms_of_be = words_of_lexicon_table_entry(lexicons, "perfect", "be")
     nouns = {piece for piece in pieces if not piece[0].islower()}
     nouns |= {piece for piece, following in pairwise(pieces) if following in forms_of_be}
     folded = {normalize_and_drop_apostrophes(piece).lower() for piece in nouns}

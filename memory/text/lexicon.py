@@ -124,10 +124,10 @@ class Lexicon:
 @cache
 def load_lexicon_headers(folder: Path = LEXICON_FOLDER) -> Mapping[str, Mapping[str, str]]:
     """The header of each language's file, without reading what is below it."""
-    return {path.stem: tomllib.loads(_read_header_text(path)) for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: tomllib.loads(_text_before_first_blank_line(path)) for path in sorted(folder.glob("*.toml"))}
 
 
-def _read_header_text(path: Path) -> str:
+def _text_before_first_blank_line(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return "".join(iter(file.readline, "\n"))
 
@@ -172,7 +172,7 @@ def all_words_of_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> fr
 
 
 @lru_cache(maxsize=1_000)
-def words_of_lexicon_tables(lexicons: tuple[Lexicon, ...], table: str, entry: str) -> frozenset[str]:
+def words_of_lexicon_table_entry(lexicons: tuple[Lexicon, ...], table: str, entry: str) -> frozenset[str]:
     """The words of this entry of this table of all these lexicons."""
     return frozenset(word for lexicon in lexicons for word in lexicon.entries.get(table, {}).get(entry, "").split())
 

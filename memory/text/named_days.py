@@ -38,7 +38,7 @@ MAX_DAYS_TO_TIME_WITHOUT_YEAR = 100
 """Of a month, a season or a quarter that is farther away the last one is meant."""
 MAX_DATES_OF_PERIOD = 2
 MONTHS_OF_QUARTER = 3
-QUARTERS = 4
+QUARTERS_PER_YEAR = 4
 DAYS_INTO_THIRD_MONTH = 65
 LEAP_YEAR = 2000
 _FIRST_MONTH_BY_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
@@ -203,7 +203,7 @@ def _find_feasts(low: str, lexicon: Lexicon) -> Iterator[_Time]:
 def _find_quarter(low: str, lexicon: Lexicon, today: date) -> Iterator[_Time]:
     """ "Quarter" without its number tells no time but by "last" or "next"."""
     for match in _matches_of_pattern("quarter", low, lexicon):
-        if 1 <= (number := ordinal_in_phrase(lexicon, match[0])) <= QUARTERS:
+        if 1 <= (number := ordinal_in_phrase(lexicon, match[0])) <= QUARTERS_PER_YEAR:
             month = MONTHS_OF_QUARTER * (number - 1) + 1
             yield _Time(*match.span(), partial(_three_months, month), may_be_name=True)
     for match in _matches_of_pattern("quarter_alone", low, lexicon):
@@ -250,7 +250,9 @@ def _three_months(month: int, year: int) -> Days:
 
 def _quarter_from(today: date, count: int) -> Days:
     """That of today for 0, the next one for 1."""
-    year, quarter = divmod(QUARTERS * today.year + (today.month - 1) // MONTHS_OF_QUARTER + count, QUARTERS)
+    year, quarter = divmod(
+        QUARTERS_PER_YEAR * today.year + (today.month - 1) // MONTHS_OF_QUARTER + count, QUARTERS_PER_YEAR
+    )
     return _three_months(MONTHS_OF_QUARTER * quarter + 1, year)
 
 

@@ -145,7 +145,7 @@ def _week_before_day(_: int, days: Days) -> Days:
     return days[0] - timedelta(weeks=1), days[0] - timedelta(days=1)
 
 
-def _week_after_day(_: int, days: Days) -> Days:
+def _seven_days_after(_: int, days: Days) -> Days:
     return days[1] + timedelta(days=1), days[1] + timedelta(weeks=1)
 
 
@@ -153,7 +153,7 @@ _PARTS_BY_PATTERN: Mapping[str, Callable[[int, Days], Days | None]] = {
     "week_of_month": _week_of_month,
     "weekend_of_month": _weekend_of_month,
     "week_before_day": _week_before_day,
-    "week_after_day": _week_after_day,
+    "week_after_day": _seven_days_after,
     "week_of_day": _week_of_day,
     "weekend_of_day": _weekend_of_day,
     "beginning_of": partial(_third, 0),

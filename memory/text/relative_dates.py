@@ -195,7 +195,7 @@ def text_with_relative_dates_resolved(text: str, today: date) -> str:
     """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates; without
     "the past two weeks", of which no memory tells in words."""
     for match in sorted(find_past_days(text, today), reverse=True):
-        text = f"{text[: match.start]} {_days_as_text(match)} {text[match.end :]}"
+        text = f"{text[: match.start]} {_iso_dates_meant_by_relative_words(match)} {text[match.end :]}"
     return text
 
 
@@ -209,7 +209,7 @@ def date_texts_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a period of some
     days none is told."""
     told = (match for match in find_past_days(text, day) if match.kind in _KINDS_TOLD_IN_MEMORIES)
-    return tuple(dict.fromkeys(map(_days_as_text, told)))
+    return tuple(dict.fromkeys(map(_iso_dates_meant_by_relative_words, told)))
 
 
 def relative_phrase_by_day(text: str, today: date) -> dict[str, str]:
@@ -218,7 +218,7 @@ def relative_phrase_by_day(text: str, today: date) -> dict[str, str]:
         day: text[match.start : match.end].strip().lower()
         for match in find_past_days(text, today)
         if match.kind not in ("months_ago", "years_ago")
-        for day in _days_as_text(match).split()
+        for day in _iso_dates_meant_by_relative_words(match).split()
     }
 
 
@@ -245,7 +245,7 @@ def weekday_number_in_phrase(lexicon: Lexicon, phrase: str) -> int:
     return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
 
 
-def _days_as_text(match: RelativeDaysMatch) -> str:
+def _iso_dates_meant_by_relative_words(match: RelativeDaysMatch) -> str:
     first, last = match.days
     if match.kind in ("last_days", "last_weeks"):
         return ""

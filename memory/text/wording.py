@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, words_of_lexicon_tables
+from madeleine.memory.text.lexicon import Lexicon, words_of_lexicon_table_entry
 from madeleine.memory.text.reading import AnalysedText, canonical_number_text
 from madeleine.memory.text.retold_forms import unify_spelling_and_past_tense
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_CHAR_PATTERN
@@ -337,7 +337,7 @@ def differ_only_in_inflection(mine: str, theirs: str, endings: frozenset[tuple[s
 
 
 def _lexicon_words_for_retellings(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
-    return words_of_lexicon_tables(lexicons, "retold", name)
+    return words_of_lexicon_table_entry(lexicons, "retold", name)
 
 
 @lru_cache(maxsize=2_000)

@@ -47,14 +47,14 @@ def text_with_iso_dates(text: str) -> str:
     text = _YEAR_LAST_DATE_PATTERN.sub(_year_last_date_as_iso, text)
     if "月" in text or "월" in text:
         text = _CJK_DATE_PATTERN.sub(
-            lambda m: f" {_iso_date_or_english_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text
+            lambda m: f" {_as_iso_date_or_english_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text
         )
     if not (names := _month_names_in_text(text)):
         return text
     day_first, month_first, month_and_year = _patterns_of_dates_with_named_month(names)
-    text = day_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number_of_name(m[2]), m[1]), text)
-    text = month_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number_of_name(m[1]), m[2]), text)
-    return month_and_year.sub(lambda m: _iso_date_or_english_words(m, m[2], _month_number_of_name(m[1]), None), text)
+    text = day_first.sub(lambda m: _as_iso_date_or_english_words(m, m[3], _month_number_of_name(m[2]), m[1]), text)
+    text = month_first.sub(lambda m: _as_iso_date_or_english_words(m, m[3], _month_number_of_name(m[1]), m[2]), text)
+    return month_and_year.sub(lambda m: _as_iso_date_or_english_words(m, m[2], _month_number_of_name(m[1]), None), text)
 
 
 def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _iso_date_or_original(match: re.Match[str], parts: tuple[str, str, str]) -> 
         return match[0]
 
 
-def _iso_date_or_english_words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
+def _as_iso_date_or_english_words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
     if year and day:
         return _iso_date_or_original(match, (year, str(month), day))
     if not 1 <= int(month) <= len(ENGLISH_MONTH_NAMES) or (day and not 1 <= int(day) <= 31):

@@ -30,7 +30,7 @@ from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.watch.extraction import ExtractedMemory, ExtractedMemoryWithMessages
 
 STATUSES_SEARCHED_FOR_QUOTES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
-MAX_QUOTE_CANDIDATES_BY_WORDS = 40
+MAX_MEMORIES_CHECKED_FOR_QUOTING_BY_WORDS = 40
 """A long message may quote many memories, each with few of its words."""
 MAX_QUOTE_CANDIDATES_BY_MEANING = 20
 MAX_QUOTE_SEARCH_TEXT_CHARS = 8_000
@@ -74,7 +74,7 @@ class FindMemoriesSimilarToTexts:
         query = CandidateQuery(
             words=text,
             statuses=STATUSES_SEARCHED_FOR_QUOTES,
-            sparse_limit=MAX_QUOTE_CANDIDATES_BY_WORDS,
+            sparse_limit=MAX_MEMORIES_CHECKED_FOR_QUOTING_BY_WORDS,
             dense_limit=MAX_QUOTE_CANDIDATES_BY_MEANING,
         )
         pool = await self.index.candidates(scope, query, known_vector)
@@ -85,7 +85,7 @@ class FindMemoriesSimilarToTexts:
 
 
 OBSERVE_TOOL_NAME = "observe"
-MIN_PERSONS_SHARE_OF_ESSENCE_WORDS = 0.5
+MIN_SHARE_OF_ESSENCE_WORDS_SAID_BY_PERSON = 0.5
 """Share of an essence's words from which it counts as said by the person, and not by the assistant alone: a question is
 among the messages of its answer, too."""
 MIN_QUOTE_COSINE = 0.85
@@ -244,7 +244,7 @@ def _known_memory_repeated_by_assistant(
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
-    if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_PERSONS_SHARE_OF_ESSENCE_WORDS:
+    if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_SHARE_OF_ESSENCE_WORDS_SAID_BY_PERSON:
         return None
     speakers = speakers_of_messages(finding.sources)
     for each in similar:

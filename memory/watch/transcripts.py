@@ -29,7 +29,7 @@ _FLAGS_OF_SKIPPED_LINES = (
 )
 _COMPACTION_SUMMARY_FLAG_PATTERN = re.compile(rb'"isCompactSummary"\s*:\s*true')
 _SYSTEM_REMINDER_PATTERN = re.compile(r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>")
-_PROGRAM_TEXT_PATTERN = load_language_neutral_pattern("program_text")
+_TEXT_INSERTED_BY_CLIENT_PATTERN = load_language_neutral_pattern("program_text")
 _SLASH_COMMAND_PATTERN = re.compile(r"/[\w:.-]+(?:\s|$)")
 """Commands that Claude Code carries out itself, or turns into another prompt."""
 
@@ -102,7 +102,7 @@ def prompt_message_missing_from_transcript(
 def text_without_program_additions(text: str) -> str:
     """The text without additions of the program; "" if nothing is left."""
     spoken = _SYSTEM_REMINDER_PATTERN.sub("", storable_text(text)).strip()
-    return "" if _PROGRAM_TEXT_PATTERN.match(spoken) else spoken
+    return "" if _TEXT_INSERTED_BY_CLIENT_PATTERN.match(spoken) else spoken
 
 
 def _parse_transcript_line(line: bytes) -> TranscriptMessage | None:

@@ -68,7 +68,7 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
         return [one.session_id for one in sessions[:count] if one.memories > 1 or not self.asks_agent]
 
-    async def joinable_session_ids_beyond_limit(self) -> list[str]:
+    async def overdue_unsummarised_session_ids(self) -> list[str]:
         """Of those beyond one and a half times the threshold, which nobody has summarised, the ones of two memories or
         more."""
         sessions = await self.context.reads.unsummarised_sessions()

@@ -170,7 +170,7 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
             max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
         ),
     )
-    overdue = await SessionSummaryDecisionHandler(context).joinable_session_ids_beyond_limit()
+    overdue = await SessionSummaryDecisionHandler(context).overdue_unsummarised_session_ids()
     for key in overdue[:MAX_OVERDUE_SESSIONS_READ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break

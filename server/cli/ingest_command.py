@@ -117,7 +117,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             async with open_tool_client(
                 settings, "ingest", command="madeleine ingest", lost_hint=INGEST_CONNECTION_LOST_HINT
             ) as call:
-                most_chars = min(await ask_server_for_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
+                most_chars = min(await ask_memory_server_for_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
@@ -191,7 +191,7 @@ async def ingest_document_part(
         raise DocumentPartRefused(f"{part.location}: {error}") from error
 
 
-async def ask_server_for_max_text_chars(call: ToolClient) -> int:
+async def ask_memory_server_for_max_text_chars(call: ToolClient) -> int:
     """The server's limit, which is that of each text; its settings may differ from ours. A server over HTTP need not
     list the tool."""
     for tool in (await call.request("tools/list", {}))["tools"]:
@@ -211,7 +211,7 @@ def open_file_or_stdin(name: str) -> IO[bytes]:
 FILE_READ_CHUNK_BYTES = 64 * 1024
 MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
 DOCUMENT_PART_KEY_HEX_DIGITS = 40
-MAX_MESSAGE_METADATA_CHARS = 200
+MAX_MESSAGE_SPEAKER_OR_SESSION_CHARS = 200
 """Of a speaker, a time or a session."""
 _MESSAGE_TEXT_FIELD_NAMES = ("text", "content", "message", "body")
 _MESSAGE_SPEAKER_FIELD_NAMES = ("speaker", "author", "name", "sender", "role")
@@ -365,7 +365,7 @@ def _first_nonempty_field(message: Mapping[str, Any], names: tuple[str, ...]) ->
 
 
 def _truncated_metadata_text(value: Any) -> str:
-    return storable_text(str(value).strip()[:MAX_MESSAGE_METADATA_CHARS])
+    return storable_text(str(value).strip()[:MAX_MESSAGE_SPEAKER_OR_SESSION_CHARS])
 
 
 def _text_of_message_content(content: Any) -> str:

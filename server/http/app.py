@@ -37,7 +37,7 @@ from madeleine.server.http.admission import (
 from madeleine.server.http.authentication import BearerTokenVerifier, app_requiring_caller
 from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
 from madeleine.server.http.connection import LimitedHttpServerConnection
-from madeleine.server.http.endpoint import AsgiEndpoint
+from madeleine.server.http.endpoint import AsgiApplication
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimiter,
@@ -92,19 +92,19 @@ def build_http_app(
     calls, bodies = (ConnectionSlots(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
     streams = ConnectionSlots(max_connections // 2, MAX_EVENT_STREAMS_PER_CALLER)
 
-    def protected(app: ASGIApp) -> AsgiEndpoint:
+    def protected(app: ASGIApp) -> AsgiApplication:
         """The outermost check is the last one here."""
         app = app_requiring_caller(shutdown.refuse_while_draining(app), verifier.tokens, anonymous, metadata_url)
-        return AsgiEndpoint(with_request_authentication(rate_limited_app(app, rate), backend, verification_rate))
+        return AsgiApplication(with_request_authentication(rate_limited_app(app, rate), backend, verification_rate))
 
-    def calling(app: ASGIApp) -> AsgiEndpoint:
+    def calling(app: ASGIApp) -> AsgiApplication:
         app = app_with_concurrency_limit(app, calls)
         max_bytes = settings.http_max_body_bytes
         return protected(
             wrap_app_to_buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS)
         )
 
-    def streaming(app: ASGIApp) -> AsgiEndpoint:
+    def streaming(app: ASGIApp) -> AsgiApplication:
         return protected(
             end_event_streams_on_lost_access_or_stop(app, streams, verifier.tokens, shutdown.wait_until_drained)
         )

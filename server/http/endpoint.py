@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 @dataclass(frozen=True, slots=True)
-class AsgiEndpoint:
+class AsgiApplication:
     """An application as an object: Starlette takes a function in a route for an endpoint."""
 
     app: ASGIApp

@@ -143,14 +143,14 @@ def find_import_files(
 ) -> Iterator[DiskOrArchiveFile]:
     """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
     names. `on_error` is given what cannot be read; if it does not raise, the next file follows."""
-    for file in _importable_files_below_folder(path, on_error) if path.is_dir() else (path,):
+    for file in _visible_files_below_folder(path, on_error) if path.is_dir() else (path,):
         try:
             yield from _file_or_zip_members(file, str(file))
         except ImportFileUnreadable as error:
             on_error(error)
 
 
-def _importable_files_below_folder(root: Path, on_error: Callable[[ImportFileUnreadable], None]) -> Iterator[Path]:
+def _visible_files_below_folder(root: Path, on_error: Callable[[ImportFileUnreadable], None]) -> Iterator[Path]:
     def report(error: OSError) -> None:
         on_error(ImportFileUnreadable(f"{error.filename} cannot be read: {error.strerror}."))
 

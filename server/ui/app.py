@@ -25,7 +25,7 @@ from madeleine.memory.model import RunId
 from madeleine.memory.text.structure import escape_foreign_markup_in_json
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
-from madeleine.server.http.endpoint import AsgiEndpoint
+from madeleine.server.http.endpoint import AsgiApplication
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     WEB_UI_PATH,
@@ -102,7 +102,7 @@ def web_ui_routes(
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
     def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: AsgiMiddleware = guard) -> ASGIApp:
-        return AsgiEndpoint(with_security_headers(with_same_origin_check(guard(_asgi_app_of_endpoint(endpoint)))))
+        return AsgiApplication(with_security_headers(with_same_origin_check(guard(_asgi_app_of_endpoint(endpoint)))))
 
     def reading(answer: WebUiDataEndpoint) -> ASGIApp:
         return protected(partial(_answer_data_request, page, answer))
@@ -111,7 +111,7 @@ def web_ui_routes(
         Route(WEB_UI_PATH.rstrip("/"), RedirectResponse(WEB_UI_PATH), methods=["GET"]),
         Route(
             f"{WEB_UI_API_PATH}/login",
-            AsgiEndpoint(with_security_headers(with_same_origin_check(login))),
+            AsgiApplication(with_security_headers(with_same_origin_check(login))),
             methods=["POST"],
         ),
         Route(f"{WEB_UI_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
@@ -126,7 +126,7 @@ def web_ui_routes(
         ),
         Route(
             f"{WEB_UI_PATH}{{path:path}}",
-            AsgiEndpoint(with_security_headers(_asgi_app_of_endpoint(partial(_send_static_file, page.files)))),
+            AsgiApplication(with_security_headers(_asgi_app_of_endpoint(partial(_send_static_file, page.files)))),
             methods=["GET"],
         ),
     ]

@@ -9,7 +9,7 @@ from madeleine.memory.errors import StorageError
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_location
 from madeleine.storage.sql.database.location import PostgresLocation
-from madeleine.storage.sql.operations.repositories import OperationalRepositories, open_operational_data
+from madeleine.storage.sql.operations.repositories import OperationalRepositories, open_application_record_repositories
 
 
 def open_operational_data_of_directory(data_dir: Path) -> AbstractAsyncContextManager[OperationalRepositories]:
@@ -19,9 +19,9 @@ def open_operational_data_of_directory(data_dir: Path) -> AbstractAsyncContextMa
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{data_dir} cannot be used: {error}. Name a directory that can be written.") from error
-    return open_operational_data(ledger_location(settings))
+    return open_application_record_repositories(ledger_location(settings))
 
 
 def open_operational_data_of_url(database_url: str) -> AbstractAsyncContextManager[OperationalRepositories]:
     """Those of the ledger on PostgreSQL. Raises `StorageError`, `InvalidInput`."""
-    return open_operational_data(PostgresLocation(database_url, ""))
+    return open_application_record_repositories(PostgresLocation(database_url, ""))

@@ -114,7 +114,7 @@ _COUNT_BY_STATUS_TRUTH_AND_PIN = (
     .group_by(_m.status, _m.truth, _m.pinned)
 )
 _HAS_VECTOR = (_m.being_id == _BEING_ID_BIND, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
-_SELECT_MEMORIES_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
+_SELECT_IDS_OF_MEMORIES_HAVING_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
 _SELECT_VECTORS_OF_MEMORIES = select(_m.seq, _e.vector).where(
     *_HAS_VECTOR, dialect.in_bound_list_condition(_m.id, "ids")
 )
@@ -204,7 +204,7 @@ class WebUiOverviewRepository(DatabaseRepository):
     ) -> list[tuple[int, MemoryId]]:
         """(seq, id) of the memories that have a vector by this model, in order."""
         return await self._database.rows(
-            _SELECT_MEMORIES_WITH_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model
+            _SELECT_IDS_OF_MEMORIES_HAVING_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model
         )
 
     async def sequence_numbers_and_vectors(

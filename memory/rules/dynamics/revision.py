@@ -17,7 +17,7 @@ from madeleine.memory.model import (
 
 def changes_without_unchanged_fields(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
     """The changes that differ from the memory."""
-    requested, before = _requested_values(changes), _changeable_values(memory)
+    requested, before = _new_values_by_changed_field(changes), _changeable_values(memory)
     return MemoryChanges(**{name: value for name, value in requested.items() if value != before[name]})
 
 
@@ -25,7 +25,7 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
     It may not resemble any more what it resembled. That it was kept says nothing of what it tells now."""
-    requested = _requested_values(changes)
+    requested = _new_values_by_changed_field(changes)
     text, when = requested.pop("text", None), requested.pop("when", None)
     memory = replace(memory, **requested)
     if text is not None or when is not None:
@@ -45,11 +45,11 @@ def memory_values_before_change(
 ) -> MemoryValuesBeforeChange:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
-    before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})
+    before = MemoryChanges(**{name: values[name] for name in _new_values_by_changed_field(changes)})
     return MemoryValuesBeforeChange(memory_id=memory.id, at=at, client=client, before=before)
 
 
-def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
+def _new_values_by_changed_field(changes: MemoryChanges) -> dict[str, Any]:
     return {name: value for name, value in asdict(changes).items() if value is not None}
 
 

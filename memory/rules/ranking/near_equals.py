@@ -65,7 +65,7 @@ def asks_for_what_was_first(query: AnalysedText) -> bool:
     return query.matches_lexicon_pattern("asks_first")
 
 
-def tells_what_was_before(statement: StatementForComparison) -> bool:
+def contains_word_meaning_before(statement: StatementForComparison) -> bool:
     """It says "before" itself: "approved before the meeting"."""
     return statement.analysed_text.matches_lexicon_pattern("tells_before")
 

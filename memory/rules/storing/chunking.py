@@ -50,7 +50,7 @@ _CUT_IN_PARAGRAPH, _CUT_AT_LINE_END, _CUT_IN_SENTENCE = 1, 2, 3
 """Costs of a cut: inside a paragraph; after a line without a full stop, before a line that begins like a sentence;
 inside a sentence or a line. Between paragraphs a cut is free."""
 
-_LINE_PATTERN = re.compile(r"[^\n]*\n|[^\n]+")
+_LINE_AND_BREAK_PATTERN = re.compile(r"[^\n]*\n|[^\n]+")
 _CODE_FENCE_PATTERN = re.compile(r"\s*(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
 _LIST_ITEM_OR_TABLE_ROW_PATTERN = re.compile(r"\s*(?:[-*+•‣◦·–]\s|\(?\d{1,3}[.)]\s|[a-zA-Z][.)]\s|\|)")
 _HEADING_OR_DIVIDER_PATTERN = re.compile(r"\s{0,3}#{1,6}\s[^\n]*|[^\n]+\n\s{0,3}(?:={2,}|-{2,})|(?:[-*_]\s*){3,}")
@@ -115,7 +115,7 @@ def _paragraphs_and_code_blocks(text: str) -> Iterator[str]:
     block: list[str] = []
     fence = ""
     blank = False
-    for line in _LINE_PATTERN.findall(text):
+    for line in _LINE_AND_BREAK_PATTERN.findall(text):
         mark = _CODE_FENCE_PATTERN.match(line)
         if fence:
             block.append(line)
@@ -146,12 +146,12 @@ def _belongs_with_next_block(block: str, following: str) -> bool:
 
 
 def _atoms_of_block(block: str) -> Iterator[TextAtom]:
-    lines = _LINE_PATTERN.findall(block)
+    lines = _LINE_AND_BREAK_PATTERN.findall(block)
     if _CODE_FENCE_PATTERN.match(block) or all(
         _INDENTED_CODE_LINE_PATTERN.match(line) for line in lines if line.strip()
     ):
         for code in _group_lines_at_beginnings(lines, str.strip):
-            is_followed_by_blank_line = not _LINE_PATTERN.findall(code)[-1].strip()
+            is_followed_by_blank_line = not _LINE_AND_BREAK_PATTERN.findall(code)[-1].strip()
             yield TextAtom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
     elif _LIST_ITEM_OR_TABLE_ROW_PATTERN.match(block):
         yield from (
@@ -160,7 +160,7 @@ def _atoms_of_block(block: str) -> Iterator[TextAtom]:
         )
     else:
         for sentence in split_sentences(block):
-            *rows, last = _group_lines_at_beginnings(_LINE_PATTERN.findall(sentence), _begins_like_sentence)
+            *rows, last = _group_lines_at_beginnings(_LINE_AND_BREAK_PATTERN.findall(sentence), _begins_like_sentence)
             yield from (TextAtom(row, _CUT_AT_LINE_END) for row in rows)
             yield TextAtom(last, _CUT_IN_PARAGRAPH)
 

@@ -63,7 +63,7 @@ class MemoryRetelling:
     """The telling says that the memory takes the place of this one, from a day to come on: `valid_from`."""
 
 
-def build_memory_retelling_from_draft(
+def retelling_record_of_existing_memory(
     of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
 ) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""

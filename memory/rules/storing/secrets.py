@@ -206,7 +206,7 @@ def _kind_of_named_secret(name: str, value: str) -> str:
     return "password"
 
 
-def is_pin_behind_its_name(name: str, joint: str, value: str) -> bool:
+def is_secret_pin_code_behind_its_name(name: str, joint: str, value: str) -> bool:
     """Whether the digits behind a word for a PIN are one. Connectors have pins, too, and "to pin" is a verb: unless it
     is written in capitals it needs a sign, "is", or "changed to"."""
     if name.lower() not in _WORDS_FOR_PIN or not re.fullmatch("[0-9]{4,8}", value):
@@ -218,7 +218,7 @@ def is_pin_behind_its_name(name: str, joint: str, value: str) -> bool:
 
 def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool) -> bool:
     """Whether the text behind the name of a secret is its value, and not prose, code, a template or our own mark."""
-    if is_pin_behind_its_name(name, joint, value):
+    if is_secret_pin_code_behind_its_name(name, joint, value):
         return True
     name, sign = name.lower(), joint.strip().lower()
     has_signs = any(char.isdigit() for char in value) and not value.replace("_", "").replace("-", "").isalnum()

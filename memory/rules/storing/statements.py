@@ -305,7 +305,7 @@ def states_change_of_old_statement(new: StatementForComparison, old: StatementFo
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.contains_question_mark or old.contains_question_mark or not new.states_change:
         return False
-    subject = _stems_of_subject(old)
+    subject = _content_word_stems_without_values(old)
     return len(subject) > 1 and subject <= new.content_words_by_stem.keys()
 
 
@@ -314,10 +314,10 @@ def tells_of_other_thing_in_one_wording(new: StatementForComparison, old: Statem
     "warranty on lawnmower batteries is one year", "standard warranty on lawnmowers is two years"."""
     if new.states_change or not are_of_one_wording(new, old) or not may_state_same_of_two_things(new, old):
         return False
-    return not _stems_of_subject(old) <= new.content_words_by_stem.keys()
+    return not _content_word_stems_without_values(old) <= new.content_words_by_stem.keys()
 
 
-def _stems_of_subject(statement: StatementForComparison) -> Set[str]:
+def _content_word_stems_without_values(statement: StatementForComparison) -> Set[str]:
     """The stems of its content words, but for values."""
     values = frozenset(statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
     return {

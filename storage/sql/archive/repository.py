@@ -106,7 +106,7 @@ _SELECT_RESTORATION_AUDIT_ENTRIES = (
     )
     .order_by(audit_entries_table.c.seq)
 )
-_SELECT_ARCHIVE_GROUP_ID = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING_ID_BIND)
+_SELECT_ARCHIVE_GROUP_IF_IT_EXISTS = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING_ID_BIND)
 
 
 def _retention_facts_from_row(row: Row) -> MemoryRetentionFacts:
@@ -245,7 +245,7 @@ class ArchiveRepository(MemoryReadRepository):
     async def store_group_summary(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_SELECT_ARCHIVE_GROUP_ID, first_column_of_row, **binds)
+            known = await transaction.rows(_SELECT_ARCHIVE_GROUP_IF_IT_EXISTS, first_column_of_row, **binds)
             await transaction.execute_many(_UPDATE_ARCHIVE_GROUP_SUMMARY, [binds | {"new_digest": digest}])
             return bool(known)
 

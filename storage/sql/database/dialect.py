@@ -152,7 +152,7 @@ sql_last_audit_number = _make_sql_function_for_both_dialects(
 counter of its own there."""
 
 _unindexed_function = _make_sql_function_for_both_dialects("unindexed", sqlite="+{0}", postgresql="{0}")
-_json_items = _make_sql_function_for_both_dialects(
+_json_array_as_rows = _make_sql_function_for_both_dialects(
     "items",
     sqlite="json_each({0})",
     postgresql='LATERAL (SELECT position - 1 AS key, value COLLATE "C" AS value'
@@ -173,7 +173,7 @@ _json_without_field = _make_sql_function_for_both_dialects(
 json_item_as_float = _make_sql_function_for_both_dialects(
     "number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)"
 )
-json_item_as_integer = _make_sql_function_for_both_dialects(
+sql_json_item_cast_to_integer = _make_sql_function_for_both_dialects(
     "integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)"
 )
 """The value of an item that is a number, or a whole number."""
@@ -188,7 +188,7 @@ json_list_number_at = _make_sql_function_for_both_dialects(
 
 def json_list_item_rows(json_list: Any, name: str | None = None) -> TableValuedAlias:
     """The items of a JSON list as rows: `key`, from 0, and `value`. Of a list in a table they come after it in FROM."""
-    return _json_items(json_list).table_valued("key", "value", name=name)
+    return _json_array_as_rows(json_list).table_valued("key", "value", name=name)
 
 
 def sql_json_field(json_object: Any, name: str) -> ColumnElement[Any]:
@@ -208,7 +208,7 @@ def in_bound_list_condition(column: ColumnElement[Any], name: str) -> ColumnElem
     """`column` is in the list bound to `name` by `json_list_bind_value`: one bind, one text, whatever the length. An
     expanding `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
     value = json_list_item_rows(bindparam(name)).c.value
-    return column.in_(select(json_item_as_integer(value) if isinstance(column.type, Integer) else value))
+    return column.in_(select(sql_json_item_cast_to_integer(value) if isinstance(column.type, Integer) else value))
 
 
 def json_list_bind_value(values: Iterable[str]) -> str:

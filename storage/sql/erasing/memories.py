@@ -267,7 +267,7 @@ class _MemoryErasure:
         reports = await self._transaction.rows(
             _SELECT_PATROL_REPORTS, first_two_columns_of_row, being=self._scope.being_id
         )
-        redacted = await asyncio.to_thread(_redacted_patrol_reports, reports, words, names)
+        redacted = await asyncio.to_thread(_patrol_reports_without_forgotten_memories, reports, words, names)
         rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
         await self._transaction.execute_many(_UPDATE_PATROL_REPORT, rows)
 
@@ -306,7 +306,7 @@ def _clusters_with_names_mentioning(
     return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 
-def _redacted_patrol_reports(
+def _patrol_reports_without_forgotten_memories(
     reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]
 ) -> list[tuple[str, Any]]:
     """The reports that mentioned the words, by run. Every patrol has left one."""

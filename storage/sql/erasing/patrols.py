@@ -256,11 +256,13 @@ def _redacted_changes(
     changes: Iterable[PatrolJournalRow], erased: ErasedMemoryTracesInPatrolJournal
 ) -> list[tuple[PatrolJournalRow, PatrolJournalRow]]:
     """The changes that told of the memories, as they are and as they are to be."""
-    cleaned = ((change, _redacted_change(change, erased)) for change in changes)
+    cleaned = ((change, _change_without_erased_memories(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _redacted_change(change: PatrolJournalRow, erased: ErasedMemoryTracesInPatrolJournal) -> PatrolJournalRow:
+def _change_without_erased_memories(
+    change: PatrolJournalRow, erased: ErasedMemoryTracesInPatrolJournal
+) -> PatrolJournalRow:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _timeline_repeats_erased_texts(before, erased) or _timeline_repeats_erased_texts(after, erased)

@@ -23,7 +23,7 @@ from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.tables.graph import extracted_relations_table, graph_extractions_table, mentions_table
 
 _d, _m = graph_extractions_table.c, memories_table.c
-_last = memories_table.alias("last").c
+_previous_page_end = memories_table.alias("last").c
 _SELECT_MEMORIES_TO_EXTRACT_FROM = (
     select(*MEMORY_COLUMNS)
     .where(
@@ -32,7 +32,11 @@ _SELECT_MEMORIES_TO_EXTRACT_FROM = (
             .join_from(memories_table, graph_extractions_table, _d.memory_id == _m.id, isouter=True)
             .where(
                 # A page goes on where the last one ended, instead of finding again what was read.
-                _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
+                _m.seq
+                > func.coalesce(
+                    select(_previous_page_end.seq).where(_previous_page_end.id == bindparam("last")).scalar_subquery(),
+                    0,
+                ),
                 or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != GRAPH_EXTRACTION_VERSION),
             )
             .order_by(_m.seq)

@@ -33,11 +33,11 @@ _SELECT_CURRENT_LESSONS = (
 )
 _SELECT_LESSONS_BY_ID = _SELECT_OWN_LESSONS.where(dialect.in_bound_list_condition(_l.memory_id, "ids"))
 _INSERT_LESSON = dialect.insert_if_missing_statement(lessons_table)
-_is_own = (_l.memory_id == bindparam("target"), _l.being_id == _BEING_ID_BIND)
-_SELECT_OWN_LESSON_ID = select(_l.memory_id).where(*_is_own)
+_IS_BOUND_LESSON_OF_BEING = (_l.memory_id == bindparam("target"), _l.being_id == _BEING_ID_BIND)
+_SELECT_OWN_LESSON_ID = select(_l.memory_id).where(*_IS_BOUND_LESSON_OF_BEING)
 _ADD_TO_OUTCOME_COUNTS = (
     update(lessons_table)
-    .where(*_is_own)
+    .where(*_IS_BOUND_LESSON_OF_BEING)
     .values(
         helped=_l.helped + case((bindparam("good") == 1, 1), else_=0),
         failed=_l.failed + case((bindparam("good") == 1, 0), else_=1),

@@ -18,7 +18,7 @@ _m = tables.memories_table.c
 _BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_list_item_rows(bindparam("numbers"))
 _a = archived_memories_table.c
-_REQUESTED_MEMORY_NUMBERS = select(dialect.json_item_as_integer(_number.c.value))
+_REQUESTED_MEMORY_NUMBERS = select(dialect.sql_json_item_cast_to_integer(_number.c.value))
 # What is archived keeps its number: it can be named, to be restored or forgotten.
 _SELECT_MEMORY_IDS_OF_NUMBERS = union_all(
     select(_m.number, _m.id).where(_m.being_id == _BEING_ID_BIND, _m.number.in_(_REQUESTED_MEMORY_NUMBERS)),

@@ -37,8 +37,8 @@ _latest = (
     .where(_IS_OF_BOUND_BEING, _next.is_(None))
 )
 _SELECT_CURRENT_VERSIONS = mark_query_as_runnable_on_event_loop(_latest)
-_ends = _latest.cte("ends")
-_versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
+_chain_ends = _latest.cte("ends")
+_versions = select(_chain_ends.c.origin, _chain_ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
     select(_versions.c.origin, _m.id)
     .select_from(

@@ -23,8 +23,8 @@ from madeleine.memory.moving.records import (
     BeingExportRecord,
     ClusterExportRecord,
     CoreBlockExportRecord,
+    ExportRecordBelongingToMemory,
     MemoryExportRecord,
-    MemoryPartExportRecord,
     MessageExportRecord,
     MessageMemoryExportRecord,
     NoteExportRecord,
@@ -291,7 +291,7 @@ class ExportFileImport(ImportInTransaction):
         memory, *parts = record.records
         return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
 
-    async def _import_memory_parts(self, batch: Sequence[MemoryPartExportRecord]) -> None:
+    async def _import_memory_parts(self, batch: Sequence[ExportRecordBelongingToMemory]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
             return

@@ -10,7 +10,7 @@ from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     MEMORY_AUDIT_RECORD_ID_PREFIX,
     ActionAlreadyRecorded,
-    require_audit_record_of_application,
+    require_audit_record_written_by_application,
 )
 from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
@@ -48,8 +48,11 @@ def _latest_filtered_actions(actions: Select[Any], *order: str) -> FromClause:
 
 
 # The memory's are numbered as they happened, and have no index by time.
-_each = (_latest_filtered_actions(_of_application, "at", "seq"), _latest_filtered_actions(_of_memory, "seq"))
-_all = union_all(*(select(*actions.c) for actions in _each)).subquery("all_actions")
+_latest_of_each_source = (
+    _latest_filtered_actions(_of_application, "at", "seq"),
+    _latest_filtered_actions(_of_memory, "seq"),
+)
+_all = union_all(*(select(*actions.c) for actions in _latest_of_each_source)).subquery("all_actions")
 _columns: dict[str, Any] = {name: _all.c[name] for name in AuditRecord.model_fields}
 _ANY_AUDIT_RECORD_ROW_MAPPER = RowMapper(AuditRecord, **_columns)
 _APPLICATION_AUDIT_RECORD_ROW_MAPPER = RowMapper(AuditRecord, audited_actions_table)
@@ -66,7 +69,7 @@ class SqlAuditRepository(DatabaseRepository):
     """`AuditRepository`."""
 
     async def save(self, record: AuditRecord) -> None:
-        require_audit_record_of_application(record)
+        require_audit_record_written_by_application(record)
         async with self._database.transaction() as transaction:
             if await transaction.rows(_SELECT_AUDIT_RECORD_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)

@@ -29,7 +29,7 @@ class OperationalRepositories:
 
 
 @asynccontextmanager
-async def open_operational_data(location: LedgerLocation) -> AsyncIterator[OperationalRepositories]:
+async def open_application_record_repositories(location: LedgerLocation) -> AsyncIterator[OperationalRepositories]:
     """Those of a ledger, safe to open beside a running server. It is made if there is none, and brought to the newest
     schema. Raises `StorageError`, `InvalidInput`."""
     async with open_database(location) as database:

@@ -116,12 +116,12 @@ _CLUSTER_COUNTS_ROW_MAPPER = RowMapper(
     dead=func.count().filter(_m.status == "dead"),
     unconsolidated=func.count().filter(or_(_m.status == "dying", (_m.status == "active") & _m.fresh.is_(True))),
 )
-_counts = select(*_CLUSTER_COUNTS_ROW_MAPPER.columns).where(_IS_OF_BOUND_BEING)
-_COUNT_MEMORIES_OF_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
+_memory_counts_by_cluster = select(*_CLUSTER_COUNTS_ROW_MAPPER.columns).where(_IS_OF_BOUND_BEING)
+_COUNT_MEMORIES_OF_ALL_CLUSTERS = _memory_counts_by_cluster.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_MEMORIES_OF_CLUSTERS = _counts.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).group_by(
-    dialect.without_index_use(_m.cluster_id)
-)
+_COUNT_MEMORIES_OF_CLUSTERS = _memory_counts_by_cluster.where(
+    dialect.in_bound_list_condition(_m.cluster_id, "clusters")
+).group_by(dialect.without_index_use(_m.cluster_id))
 _SELECT_MEMORIES_STORED_SINCE = (
     select(*memory_rows.MEMORY_COLUMNS)
     .where(
@@ -137,14 +137,14 @@ _IS_SUMMARISABLE = (
     *(_IS_OF_BOUND_BEING, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None)),
 )
-_summarised = memories_table.alias("summarised").c
+_summarised_memories = memories_table.alias("summarised").c
 _HAS_SUMMARISED_MEMORY = (
     exists()
     .where(
-        _summarised.being_id == _BEING_ID_BIND,
-        _summarised.session_id == _m.session_id,
-        _summarised.session_id != literal_column("''"),  # as the index of sessions is worded
-        _summarised.compressed.is_(True),
+        _summarised_memories.being_id == _BEING_ID_BIND,
+        _summarised_memories.session_id == _m.session_id,
+        _summarised_memories.session_id != literal_column("''"),  # as the index of sessions is worded
+        _summarised_memories.compressed.is_(True),
     )
     .correlate(memories_table)
 )
@@ -216,7 +216,7 @@ DECISION_REQUEST_ROW_MAPPER = RowMapper(StoredDecisionRequest, decision_requests
 _own_requests = select(*DECISION_REQUEST_ROW_MAPPER.columns).where(_o.being_id == _BEING_ID_BIND)
 _SELECT_DECISION_REQUESTS_BY_IDS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
 _SELECT_OPEN_DECISION_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_SELECT_TOPICS_OFFERED_SINCE = (
+_SELECT_DECISION_TOPICS_SINCE = (
     select(_o.topic, func.max(_o.made_at))
     .where(_o.being_id == _BEING_ID_BIND, _o.made_at >= bindparam("moment"))
     .group_by(_o.topic)
@@ -376,6 +376,8 @@ class PatrolReader:
         since = microseconds_from_moment(moment)
         return dict(
             await self._rows(
-                _SELECT_TOPICS_OFFERED_SINCE, lambda row: (row[0], moment_from_microseconds(row[1])), moment=since
+                _SELECT_DECISION_TOPICS_SINCE,
+                lambda row: (row[0], moment_from_microseconds(row[1])),
+                moment=since,
             )
         )

@@ -122,7 +122,7 @@ _DELETE_EXPIRED_DECISION_REQUESTS = delete(decision_requests_table).where(
 
 def _select_distinct_being_ids_in(table: Table) -> Select[Any]:
     """Each being once."""
-    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
+    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_known_being_ids", recursive=True)
     following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
     # The last row is NULL.
     beings = first.union_all(select(following).where(first.c.being.is_not(None)))
@@ -146,16 +146,16 @@ def _sql_last_patrol_run_start(being: Any) -> ColumnElement[int]:
 
 
 # Not what all beings share, which nobody may change but by an act of its own (spec O4).
-_beings = union(_select_distinct_being_ids_in(memories_table), _select_distinct_being_ids_in(notes_table)).cte(
+_known_being_ids = union(_select_distinct_being_ids_in(memories_table), _select_distinct_being_ids_in(notes_table)).cte(
     "known_beings"
 )
 _since_last_run = (
     select(
-        _beings.c.being,
-        sql_patrol_cycle(_beings.c.being).label("cycle"),
-        _sql_last_patrol_run_start(_beings.c.being).label("until"),
+        _known_being_ids.c.being,
+        sql_patrol_cycle(_known_being_ids.c.being).label("cycle"),
+        _sql_last_patrol_run_start(_known_being_ids.c.being).label("until"),
     )
-    .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING_ID}'"))
+    .where(_known_being_ids.c.being != literal_column(f"'{ORGANISATION_BEING_ID}'"))
     .cte("since_last_run")
 )
 _is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *PATROL_MEMORY_PROVENANCE_TOOLS)
@@ -177,13 +177,13 @@ _memory_activity = (
         or_(_is_stored, _is_recalled),
     )
 )
-_note_activity = (
+_unread_scene_notes_since_last_patrol = (
     select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
     .select_from(_since_last_run)
     .join(notes_table, _n.being_id == _since_last_run.c.being)
     .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
 )
-_activity = union_all(_memory_activity, _note_activity).subquery("activity")
+_activity = union_all(_memory_activity, _unread_scene_notes_since_last_patrol).subquery("activity")
 _ACTIVITY_ROW_MAPPER = RowMapper(
     ActivitySinceLastPatrol,
     being_id=_activity.c.being,

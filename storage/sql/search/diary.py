@@ -30,12 +30,12 @@ MAX_THEMES_PER_DIARY_HIT = 10
 MAX_DIARY_DAYS_COMPARED_BY_THEME = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
-_DIARY_ENTRIES_PER_PAGE = 400
+_DIARY_ENTRIES_PER_READ = 400
 _AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary_entries_table.c, memories_table.c
 _SELECT_DIARY_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _SELECT_DIARY_ENTRY_PAGE = (
-    _SELECT_DIARY_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_DIARY_ENTRIES_PER_PAGE)
+    _SELECT_DIARY_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_DIARY_ENTRIES_PER_READ)
 )
 _SELECT_DIARY_ENTRIES_BY_DATE = _SELECT_DIARY_ENTRIES.where(in_bound_list_condition(_d.date, "ids"))
 _source = json_list_item_rows(_d.sources)

@@ -228,7 +228,7 @@ class PatrolContract:
         """spec L3, ruling 11"""
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
-        summary = await self._summarised(ledger, FIRST, one, two)
+        summary = await self._summarised_memories(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
         await ledger.index_source.clear_pending_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
@@ -247,7 +247,7 @@ class PatrolContract:
     async def test_the_summary_of_what_is_forgotten_stays_and_is_told(self, ledger: AnyLedger) -> None:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
-        summary = await self._summarised(ledger, FIRST, one, two)
+        summary = await self._summarised_memories(ledger, FIRST, one, two)
         assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasureResult((one.id,), (summary.id,))
         assert (await stored_memory(ledger, two)).compressed_into == summary.id
         both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
@@ -330,7 +330,7 @@ class PatrolContract:
         sessions = {one.session_id: one.memories for one in await reads.unsummarised_sessions()}
         assert sessions == {"continued": 2, "alone": 1}
 
-    async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
+    async def _summarised_memories(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
         summary = memory("A summary", compression_source=True, category="semantic")
         await run(ledger, id_, PatrolChanges(new_memories=(summary,), compressed={one.id: summary.id for one in of}))
         return summary

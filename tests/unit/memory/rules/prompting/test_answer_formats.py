@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from madeleine.memory.model import DatedAction, Memory
 from madeleine.memory.rules.prompting import (
     MEMORY_BLOCK_FORMAT,
-    RECALL_LIST_FORMAT,
-    RecallTextFormat,
+    RECALL_LIST_RENDERER,
+    RecallTextRenderer,
     all_text_recall_may_return,
     make_fragments_format,
 )
@@ -29,7 +29,7 @@ MEMORIES = st.lists(
     ),
     max_size=5,
 )
-FORMATS = st.sampled_from([RECALL_LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
+FORMATS = st.sampled_from([RECALL_LIST_RENDERER, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
 
 
 def tokens(text: str) -> int:
@@ -42,7 +42,7 @@ TIRED = a_memory("We slept.", category="semantic")
 
 
 def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
-    assert RECALL_LIST_FORMAT.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
+    assert RECALL_LIST_RENDERER.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
 
 
 def test_a_prompt_says_a_line_each_between_its_tags() -> None:
@@ -64,13 +64,13 @@ def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said
 def test_no_memories_render_as_empty_text() -> None:
     assert [
         answer_format.render([])
-        for answer_format in (RECALL_LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
+        for answer_format in (RECALL_LIST_RENDERER, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
     ] == ["", "", ""]
 
 
 @given(MEMORIES, FORMATS)
 def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
-    memories: list[Memory], answer_format: RecallTextFormat
+    memories: list[Memory], answer_format: RecallTextRenderer
 ) -> None:
     """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
     whole = answer_format.render(memories)
@@ -81,7 +81,7 @@ def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
 
 @given(MEMORIES, FORMATS)
 def test_the_indexed_token_count_is_an_upper_bound_for_every_format(
-    memories: list[Memory], answer_format: RecallTextFormat
+    memories: list[Memory], answer_format: RecallTextRenderer
 ) -> None:
     for memory in memories:
         assert tokens(answer_format.render_entry(memory)) <= tokens(all_text_recall_may_return(memory)) + 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
-    MAX_MESSAGE_TAG_CHARS,
+    MAX_SEARCH_TAG_CHARS,
     MAX_SEARCH_TAGS_FROM_MESSAGE,
     extract_most_specific_search_tags,
     extract_search_tags_from_message,
@@ -54,7 +54,7 @@ def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
 def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
     for tag in extract_most_specific_search_tags(message, stem_english_word):
-        assert 0 < len(tag.text) <= MAX_MESSAGE_TAG_CHARS
+        assert 0 < len(tag.text) <= MAX_SEARCH_TAG_CHARS
         assert tag.text not in ENGLISH_STOP_WORDS
         assert all(tag.anchor in form for form in tag.forms)
 
