@@ -181,7 +181,7 @@ def _year_asked_for(low: str, lexicon: Lexicon, today: date) -> Days | None:
     if _lies_outside(named.before, named.behind, lexicon) or not _has_only_question_and_calendar_words(rest, lexicon):
         return None
     first, last = year_of_day(date(int(years[0][0]), 1, 1))
-    return (first, today) if _asks_since(named.before, lexicon) else (first, last)
+    return (first, max(last, today)) if _asks_since(named.before, lexicon) else (first, last)
 
 
 def _asks_for_all_to_come(low: str, lexicon: Lexicon) -> bool:

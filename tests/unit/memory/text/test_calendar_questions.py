@@ -241,6 +241,7 @@ TO_COME = ("2026-11-27", "9999-12-31")
         (("What deadlines are coming up?", "What is due?", "What had I planned?", "Where is the next event held?"), []),
         (("What happened in 2025?", "Was war 2025?", "¿Qué pasó en 2025?"), [("2025-01-01", "2025-12-31")]),
         (("What happened since 2025?",), [("2025-01-01", "2026-11-27")]),
+        (("What is planned since 2027?",), [("2027-01-01", "2027-12-31")]),
         (("What happened before 2025?", "What did Ada do in 2025?", "What happened in 2024 and 2025?"), []),
         (("What happened this year?", "¿Qué pasó este año?", "今年何があった？"), [("2026-01-01", "2026-12-31")]),
         (("What is planned next year?", "Was steht nächstes Jahr an?"), [("2027-01-01", "2027-12-31")]),
