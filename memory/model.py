@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, get_args
 
-from madeleine.memory.text.dates import IsoPeriod, parse_iso_period, possible_utc_span
+from madeleine.memory.text.dates import IsoPeriod, enclosing_time_span, parse_iso_period, possible_utc_span
 
 if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
     import numpy as np
@@ -395,5 +395,4 @@ def time_spans_of_timeline(
 
 def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
     """From the first to the last moment of `time_spans_of_memory`."""
-    spans = time_spans_of_memory(memory)
-    return min(first for first, _ in spans), max(last for _, last in spans)
+    return enclosing_time_span(time_spans_of_memory(memory))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
@@ -92,9 +93,12 @@ async def recall_by_days_if_asked_for(
         said_again = {no_match_dated_notice(days) for days in periods}
         notices = (notice, *(each for each in others.notices if each not in said_again))
         return replace(others, notices=notices, unknown_words=())  # all words are of the calendar
-    memories = {scored[0].id: scored for _, answer in answers for scored in answer.memories}
-    days_of = {memory.id: days for days, answer in answers for memory, _ in answer.memories}
-    in_order = sorted(memories.values(), key=lambda scored: first_moment_in_days(scored[0], days_of[scored[0].id]))
+    memories = {
+        memory.id: (first_moment_in_days(memory, days), (memory, score))
+        for days, answer in answers
+        for memory, score in answer.memories
+    }
+    in_order = (scored for _, scored in sorted(memories.values(), key=itemgetter(0)))
     near = [memory for memory, _ in others.memories if memory.id not in memories][:MAX_OTHER_MATCHES_OF_CALENDAR_QUERY]
     results = [answer for _, answer in answers]
     notice = f"What is dated {_periods_as_text(answered)}."

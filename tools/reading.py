@@ -20,10 +20,10 @@ from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_se
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.rules.prompting import (
-    MEMORY_BLOCK_FORMAT,
+    MEMORY_BLOCK_RENDERER,
     RECALL_LIST_RENDERER,
     RandomSource,
-    make_fragments_format,
+    make_fragments_renderer,
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
@@ -88,7 +88,11 @@ class RecallArguments(ToolArguments):
 
 
 def make_recall_tool(rng: RandomSource) -> Tool:
-    formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_RENDERER, "prompt": MEMORY_BLOCK_FORMAT}
+    renderers = {
+        "fragments": make_fragments_renderer(rng),
+        "memories": RECALL_LIST_RENDERER,
+        "prompt": MEMORY_BLOCK_RENDERER,
+    }
 
     @tool_from_function(
         RecallArguments,
@@ -112,11 +116,11 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times
         )
         explain = await resolve_explain_argument(call, arguments.explain)
-        format_ = formats[arguments.format]
+        renderer = renderers[arguments.format]
         recall = partial(
             call.use_cases.recall,
             call.scope,
-            answer_format=format_,
+            renderer=renderer,
             language=call.language_model,
             explain=None if explain is None else [*explain],
         )

@@ -36,7 +36,7 @@ from madeleine.memory.recall.search import SearchByTagsFromMessage
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
     ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT,
-    MEMORY_BLOCK_FORMAT,
+    MEMORY_BLOCK_RENDERER,
     PROMPT_PART_NAMES,
     SESSION_START_PROMPT_PARTS,
     SNAPSHOT_PARTS,
@@ -214,7 +214,7 @@ class BuildPromptContext:
         recall_query = RecallQuery(
             text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKEN_BUDGET, emotions=emotions
         )
-        return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_FORMAT)
+        return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_RENDERER)
 
 
 def requested_prompt_parts(query: ContextQuery) -> set[PromptPartName]:

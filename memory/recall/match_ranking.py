@@ -68,7 +68,7 @@ class GatedCandidates:
 
 @dataclass(frozen=True, eq=False)
 class MatchRanker:
-    """Nothing is activated."""
+    """Ranks what matches a query, for a recall and for whoever only asks for the order: nothing is activated."""
 
     ledger: RecallLedger
     index: RecallIndex
@@ -77,7 +77,7 @@ class MatchRanker:
     now: Callable[[], datetime]
 
     @cached_property
-    def matches(self) -> CandidateMatcher:
+    def candidate_matcher(self) -> CandidateMatcher:
         return CandidateMatcher(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
@@ -187,14 +187,14 @@ class MatchRanker:
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
     ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
-        whole = await self.matches(query, pool, vector, trust)
+        whole = await self.candidate_matcher(query, pool, vector, trust)
         if not (end := closing_text_of_message(query.text)):
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
         words = content_words_with_times_joined(end, day_of_asking(query, self.now))
         of_words = restrict_query_words_of_pool(pool, words, cosine)
-        return whole, await self.matches(replace(query, text=end), of_words, of_end, trust)
+        return whole, await self.candidate_matcher(replace(query, text=end), of_words, of_end, trust)
 
     async def _put_newer_versions_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool

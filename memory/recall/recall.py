@@ -102,19 +102,19 @@ class RecallMemories:
         self,
         scope: Scope,
         query: RecallQuery,
-        answer_format: RecallTextRenderer = RECALL_LIST_RENDERER,
+        renderer: RecallTextRenderer = RECALL_LIST_RENDERER,
         *,
         language: LanguageModel | None = None,
         explain: Sequence[MemoryId] | None = None,
     ) -> RecallResult:
-        """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured.
+        """`renderer`: how the memories are rendered. `language` rewords the query, where that is configured.
         `explain`: why the best candidates came or not, and these memories."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
         rank = partial(self._rank_respell_and_rerank, scope)
 
         def select(ranked: RankedCandidates) -> Awaitable[RecallSelection]:
             minimum = self.config.min_importance
-            return RecallSelector(self.ledger, self.embedder, answer_format, scope, query, ranked, minimum).select()
+            return RecallSelector(self.ledger, self.embedder, renderer, scope, query, ranked, minimum).select()
 
         ranked = await rank(query)
         attempt = RecallAttempt(ranked, await select(ranked))
@@ -198,7 +198,7 @@ class RecallMemories:
             return 0
         if not pool.ids:
             return 0
-        gate = await self.rank.matches(query, pool, None, 0.0)
+        gate = await self.rank.candidate_matcher(query, pool, None, 0.0)
         memories = await self.ledger.memories_with_ids(scope, [pool.ids[i] for i in gate.matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 

@@ -54,7 +54,7 @@ def without_weak_companions(
     is_strong = scored.scores >= MIN_SCORE_SHARE_OF_WORDLESS_MATCH * best
     is_dated = scored.parts["days"] > 0 if "days" in scored.parts else np.zeros(len(matching), np.bool_)
     kept = is_preference | is_strong | is_dated | pool.holds[matching].any(axis=1)
-    return matching[kept], scored.at(kept)
+    return matching[kept], scored.restricted_to(kept)
 
 
 async def with_matches_of_named_days_lifted(

@@ -205,7 +205,7 @@ class RecallSelector:
 
     ledger: RecallLedger
     embedder: Embedder
-    answer_format: RecallTextRenderer
+    renderer: RecallTextRenderer
     scope: Scope
     query: RecallQuery
     ranked: RankedCandidates
@@ -279,7 +279,7 @@ class RecallSelector:
     async def _load_preferences(self) -> list[Memory]:
         """The best of those that match; for a prompt block then such as do not (spec L2: "always include")."""
         ranked, query = self.ranked, self.query
-        standing = self.answer_format.preferences == "standing" and not (query.categories or query.themes)
+        standing = self.renderer.preferences == "standing" and not (query.categories or query.themes)
         if not ranked.procedural and not standing:
             return []
         matching = [id_ for id_ in ranked.ids if id_ in ranked.procedural]
@@ -369,22 +369,22 @@ class RecallSelector:
     async def _enclosing_tag_token_count(self) -> int:
         if self.ranked.words_only_reason:
             return MAX_ENCLOSING_TAG_TOKENS
-        [tokens] = await self.embedder.count_tokens([self.answer_format.empty_tags])
+        [tokens] = await self.embedder.count_tokens([self.renderer.empty_tags])
         return tokens
 
     async def _token_costs(self, memories: Sequence[Memory]) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
         indexed = self.ranked.tokens if self.ranked.words_only_reason else {}
         unknown = [memory for memory in memories if memory.id not in indexed]
-        counts = await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in unknown])
+        counts = await self.embedder.count_tokens([self.renderer.render_entry(memory) for memory in unknown])
         if not self.ranked.words_only_reason:
             return counts
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
 
     async def _render_selection(self, memories: Sequence[Memory], preferences: Sequence[Memory]) -> RecallSelection:
-        inside, beside = ((), preferences) if self.answer_format.preferences == "none" else (preferences, ())
-        text = self.answer_format.render([*inside, *memories])
+        inside, beside = ((), preferences) if self.renderer.preferences == "none" else (preferences, ())
+        text = self.renderer.render([*inside, *memories])
         if not text and not beside:
             tokens = 0
         elif self.ranked.words_only_reason:

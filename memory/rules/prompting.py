@@ -177,12 +177,12 @@ RECALL_LIST_RENDERER = RecallTextRenderer(
     render=lambda memories: "\n".join(map(_render_recall_list_entry, memories)), render_entry=_render_recall_list_entry
 )
 """Text, feeling, lesson and timeline of each memory."""
-MEMORY_BLOCK_FORMAT = RecallTextRenderer(
+MEMORY_BLOCK_RENDERER = RecallTextRenderer(
     render=render_memory_block, render_entry=render_memory_line, empty_tags="<memory></memory>", preferences="standing"
 )
 
 
-def make_fragments_format(rng: RandomSource) -> RecallTextRenderer:
+def make_fragments_renderer(rng: RandomSource) -> RecallTextRenderer:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextRenderer(
         render=lambda memories: render_memories_as_shuffled_fragments(memories, rng),

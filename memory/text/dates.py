@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
@@ -67,6 +68,12 @@ def possible_utc_span(text: str) -> tuple[datetime, datetime] | None:
     if not periods:
         return None
     return min(period.start for period in periods), max(period.end for period in periods)
+
+
+def enclosing_time_span(spans: Iterable[tuple[datetime, datetime]]) -> tuple[datetime, datetime]:
+    """From the first to the last moment of one or more."""
+    firsts, lasts = zip(*spans, strict=True)
+    return min(firsts), max(lasts)
 
 
 def _parse_single_iso_period(text: str) -> IsoPeriod | None:

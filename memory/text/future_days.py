@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
+from functools import lru_cache
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
@@ -114,7 +115,9 @@ def _contains_clause_break(text: str, lexicon: Lexicon) -> bool:
     return bool(_CLAUSE_PUNCTUATION_PATTERN.search(text)) or not lexicon.words("conjunctions").isdisjoint(text.split())
 
 
+@lru_cache(maxsize=16)
 def _with_dates_as_iso(text: str, told: date) -> str:
+    """Several rules read the dates of one text."""
     for lexicon in probable_lexicons(text) if any(map(str.isdigit, text)) else ():
         text = with_abbreviated_months_written_out(text, lexicon)
     return _DATE_WITH_MONTH_NAME_PATTERN.sub(lambda match: _iso_date_of_match(match, told), text_with_iso_dates(text))

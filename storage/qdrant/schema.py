@@ -20,9 +20,10 @@ from madeleine.memory.model import (
     Memory,
     Vector,
 )
-from madeleine.memory.rules.dynamics.windows import time_spans_with_announced_days
+from madeleine.memory.rules.dynamics.windows import time_spans_with_announced_one
 from madeleine.memory.rules.ranking.blended import detect_wording_signals_in_text
 from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
+from madeleine.memory.text.dates import enclosing_time_span
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_term_ids_and_weights
 
@@ -126,8 +127,7 @@ def named_vectors_of_index_point(point: IndexPoint, sparse_vector: Callable[...,
 
 def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
-    spans = time_spans_with_announced_days(memory)
-    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    first, last = enclosing_time_span(time_spans_with_announced_one(memory))
     is_turn = is_turn_of_conversation(memory)
     fields: dict[str, Any] = {
         BEING_FIELD: being_partition_name(memory.being_id, memory.project),

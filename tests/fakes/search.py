@@ -17,12 +17,11 @@ from madeleine.memory.model import (
     texts_omitted_from_scene_line,
     time_span_of_memory,
 )
-from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.rules.dynamics.future_dates import announced_time_span
 from madeleine.memory.rules.dynamics.truth import end_of_superseded_version_text, version_start_date_text, was_true_at
 from madeleine.memory.rules.searching import folded_text_has_terms, sort_hits_newest_first
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
-from madeleine.memory.text.relative_dates import first_and_last_moment_of_days
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.store import Store
 
@@ -167,8 +166,8 @@ def _came_in_window(memory: Memory, query: KeywordQuery) -> bool:
 def _spans_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> list[tuple[datetime, datetime]]:
     """From its first to its last day, and what its text announces, as the SQL has it."""
     spans = [time_span_of_memory(memory)]
-    if announced := days_announced_in_text(memory):
-        spans.append(first_and_last_moment_of_days(announced))
+    if announced := announced_time_span(memory):
+        spans.append(announced)
     return [
         (first, last) for first, last in spans if (since is None or last >= since) and (until is None or first <= until)
     ]

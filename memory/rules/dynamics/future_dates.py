@@ -7,9 +7,9 @@ day of the event, which the new one tells anew: it holds at once. "From January 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from madeleine.memory.model import (
     DatedAction,
@@ -27,7 +27,11 @@ from madeleine.memory.text.future_days import (
     iso_periods_in_text_ranges_as_first_day,
     validity_start_stated_in_text,
 )
-from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
+from madeleine.memory.text.relative_dates import (
+    Days,
+    days_announced_by_relative_words,
+    first_and_last_moment_of_days,
+)
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
 """Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
@@ -117,20 +121,23 @@ def future_day_when_new_may_replace_old(old: Memory, new: Memory, now: datetime)
     return future_day_missing_from_dates(new, now)
 
 
-def days_announced_in_text(memory: Memory) -> Days | None:
-    """The one day or period that its text names, or tells from the day of telling ("tomorrow"), where that was still to
-    come when it was told and none of its dates was; None for none, and for several (ADR 99)."""
-    scene = memory.scene
-    return days_announced_in(scene.action, scene.when, created_at=memory.created_at, happened_at=memory.happened_at)
+def announced_time_span(memory: Memory) -> tuple[datetime, datetime] | None:
+    """The first and the last moment of `announced_days`."""
+    text, when = memory.scene.action, memory.scene.when
+    days = announced_days(text, when, created_at=memory.created_at, happened_at=memory.happened_at)
+    return first_and_last_moment_of_days(days) if days else None
 
 
-def days_announced_in(
-    text: str, when: Sequence[TextOrDatedAction], *, created_at: datetime, happened_at: datetime
+@lru_cache(maxsize=1_000)
+def announced_days(
+    text: str, when: tuple[TextOrDatedAction, ...], *, created_at: datetime, happened_at: datetime
 ) -> Days | None:
-    """As `days_announced_in_text`, of a memory with these fields."""
+    """The one day or period that the text of a memory with these dates names, or tells from the day of telling
+    ("tomorrow"), where that was still to come when it was told and none of its dates was; None for none, and for
+    several (ADR 99). A question for days asks it of each match."""
     if len(text) > MAX_ANNOUNCEMENT_CHARS:
         return None
-    told = _day_of_telling_text(text, created_at=created_at, happened_at=happened_at)
+    told = _day_on_which_text_was_told(text, created_at=created_at, happened_at=happened_at)
     if any(first.date() > told for first, _ in time_spans_of_timeline(when, happened_at)):
         return None
     days = day_spans_in_text(text, told) | days_announced_by_relative_words(text, told)
@@ -165,10 +172,12 @@ def _future_validity_start_period_in_text(memory: Memory, now: datetime) -> IsoP
 
 
 def _day_of_telling(memory: Memory) -> date:
-    return _day_of_telling_text(memory.scene.action, created_at=memory.created_at, happened_at=memory.happened_at)
+    return _day_on_which_text_was_told(
+        memory.scene.action, created_at=memory.created_at, happened_at=memory.happened_at
+    )
 
 
-def _day_of_telling_text(text: str, *, created_at: datetime, happened_at: datetime) -> date:
+def _day_on_which_text_was_told(text: str, *, created_at: datetime, happened_at: datetime) -> date:
     """A day without its year is the one that is nearest to it. What was stored later than it was told has the day of
     telling for its date, if it names a day soon after; a fact may have that since which it is true."""
     told = min(happened_at, created_at).date()

@@ -6,54 +6,53 @@ superseded; it then says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, time_spans_of_memory
-from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.rules.dynamics.future_dates import announced_time_span
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_days
 
 
-def time_spans_with_announced_days(memory: Memory) -> Sequence[tuple[datetime, datetime]]:
-    """Of its dates, and of what its text announces beside them (ADR 99)."""
-    announced = days_announced_in_text(memory)
-    dated = time_spans_of_memory(memory)
-    return [*dated, first_and_last_moment_of_days(announced)] if announced else dated
+def time_spans_with_announced_one(memory: Memory) -> Iterator[tuple[datetime, datetime]]:
+    """Of its dates, and of what its text announces beside them (ADR 99), which is read last."""
+    yield from time_spans_of_memory(memory)
+    if announced := announced_time_span(memory):
+        yield announced
 
 
 def is_still_to_come(memory: Memory, now: datetime) -> bool:
     """Whether one of its days is to come, as of an event or a plan, and it would not be dying with its clock at 0."""
-    spans = time_spans_with_announced_days(memory)
+    spans = time_spans_with_announced_one(memory)
     return memory.importance > MAX_DYING_IMPORTANCE and any(is_in_future(first, now) for first, _ in spans)
 
 
-def _spans_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> list[tuple[datetime, datetime]]:
-    return [
-        (first, last)
-        for first, last in time_spans_with_announced_days(memory)
-        if (since is None or last >= since) and (until is None or first <= until)
-    ]
+def _starts_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> Iterator[datetime]:
+    """The first moment of each of its time spans that overlap with the window."""
+    for first, last in time_spans_with_announced_one(memory):
+        if (since is None or last >= since) and (until is None or first <= until):
+            yield first
 
 
 def has_date_in_window(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
     """Whether one of its dates lies between the two, inclusive; None for no limit. Of two days it has no day between
     them, though an index that knows the first and the last finds it there: the day of a plan, and that on which it was
     called off."""
-    return (since is None and until is None) or bool(_spans_in_window(memory, since, until))
+    return (since is None and until is None) or any(True for _ in _starts_in_window(memory, since, until))
 
 
 def first_moment_in_days(memory: Memory, days: Days) -> datetime:
     """The beginning of its first date that lies in them; `happened_at` if none does."""
-    in_window = _spans_in_window(memory, *first_and_last_moment_of_days(days))
-    return min((first for first, _ in in_window), default=memory.happened_at)
+    return min(_starts_in_window(memory, *first_and_last_moment_of_days(days)), default=memory.happened_at)
 
 
 def _came_in_window_before_superseded(memory: Memory, since: datetime | None, until: datetime | None) -> bool:
     """Whether a day of it in the window came while it was true: what was given up before its day did not happen."""
-    return memory.valid_until is None or any(
-        first < memory.valid_until for first, _ in _spans_in_window(memory, since, until)
+    until_superseded = memory.valid_until
+    return until_superseded is None or any(
+        start < until_superseded for start in _starts_in_window(memory, since, until)
     )
 
 

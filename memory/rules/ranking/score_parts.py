@@ -32,10 +32,10 @@ class ScoredCandidates:
     def mask_and_candidates_with_min_score(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
         """bool, (m,), those of at least this score, and these alone."""
         enough = self.scores >= minimum
-        return enough, self.at(enough)
+        return enough, self.restricted_to(enough)
 
-    def at(self, kept: NDArray[np.bool_]) -> ScoredCandidates:
-        """`kept`: bool, (m,)."""
+    def restricted_to(self, kept: NDArray[np.bool_]) -> ScoredCandidates:
+        """`kept`: bool, (m,), which of the candidates are left."""
         return ScoredCandidates(self.scores[kept], {name: part[kept] for name, part in self.parts.items()})
 
     def score_parts_at(self, position: int) -> dict[str, float]:

@@ -23,11 +23,10 @@ from madeleine.memory.model import (
     TextOrDatedAction,
     time_span_of_memory,
 )
-from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.rules.dynamics.future_dates import announced_time_span
 from madeleine.memory.rules.dynamics.truth import dated_start_of_superseded_text
 from madeleine.memory.searched_texts import keyword_searchable_texts_of_memory, timeline_as_search_text
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
-from madeleine.memory.text.relative_dates import first_and_last_moment_of_days
 from madeleine.storage.sql.database.dialect import (
     UtcMicrosColumnType,
     bind_that_fixes_join_order,
@@ -177,8 +176,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     first, last = time_span_of_memory(memory)
-    announced = days_announced_in_text(memory)
-    announced_start, announced_end = first_and_last_moment_of_days(announced) if announced else (None, None)
+    announced_start, announced_end = announced_time_span(memory) or (None, None)
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {

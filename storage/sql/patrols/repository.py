@@ -122,7 +122,7 @@ _DELETE_EXPIRED_DECISION_REQUESTS = delete(decision_requests_table).where(
 
 def _select_distinct_being_ids_in(table: Table) -> Select[Any]:
     """Each being once."""
-    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_known_being_ids", recursive=True)
+    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
     following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
     # The last row is NULL.
     beings = first.union_all(select(following).where(first.c.being.is_not(None)))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.rules.dynamics.future_dates import days_announced_in
+from madeleine.memory.rules.dynamics.future_dates import announced_days
 from madeleine.memory.text.relative_dates import first_and_last_moment_of_days
 from madeleine.storage.sql.database.mapping import microseconds_from_moment, moment_from_microseconds
 
@@ -57,7 +57,7 @@ def _pages() -> Iterator[list[dict[str, Any]]]:
 def _announced(row: dict[str, Any]) -> dict[str, Any] | None:
     when = tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(row["when_"]))
     created_at, happened_at = (moment_from_microseconds(row[name]) for name in ("created_at", "happened_at"))
-    days = days_announced_in(row["action"], when, created_at=created_at, happened_at=happened_at)
+    days = announced_days(row["action"], when, created_at=created_at, happened_at=happened_at)
     if days is None:
         return None
     first, last = map(microseconds_from_moment, first_and_last_moment_of_days(days))

@@ -21,7 +21,7 @@ from madeleine.memory.recall.outside_memories import NonMemoryMatches
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
+from madeleine.memory.rules.prompting import MEMORY_BLOCK_RENDERER
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, LinearRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
@@ -92,11 +92,11 @@ async def test_beside_a_preference_that_answers_what_matches_far_less_is_left_ou
 async def test_a_prompt_block_always_holds_preferences_and_counts_only_those_that_match(home: Home) -> None:
     """spec L2, ruling 15"""
     await home.put(FACTS[0], FOND, TERSE)
-    found = await home.recall()(ADA, RecallQuery(text="harbor"), MEMORY_BLOCK_FORMAT)
+    found = await home.recall()(ADA, RecallQuery(text="harbor"), MEMORY_BLOCK_RENDERER)
     assert [(memory.id, score > 0) for memory, score in found.preferences] == [(FOND.id, True), (TERSE.id, False)]
     assert TERSE.scene.action in found.text
     assert [activation.memory_id for _, activation in home.activations.added] == ids([FOND, FACTS[0]])
-    unrelated = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics"), MEMORY_BLOCK_FORMAT)
+    unrelated = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics"), MEMORY_BLOCK_RENDERER)
     assert (unrelated.text, unrelated.preferences) == ("", ())
 
 
@@ -392,7 +392,9 @@ async def test_without_the_model_the_budget_is_kept_all_the_same(crowd: tuple[Ho
     embedder.available = False
     counts = []
     for budget in (5, 40, 80, 200, 2000):
-        found = await home.recall()(ADA, RecallQuery(text="harbor", limit=5, token_budget=budget), MEMORY_BLOCK_FORMAT)
+        found = await home.recall()(
+            ADA, RecallQuery(text="harbor", limit=5, token_budget=budget), MEMORY_BLOCK_RENDERER
+        )
         assert embedder.count(found.text) <= found.total_tokens <= budget
         counts.append(len(found.memories))
     assert (counts[0], counts[-1]) == (0, 5)

@@ -17,7 +17,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT, render_memory_block
+from madeleine.memory.rules.prompting import MEMORY_BLOCK_RENDERER, render_memory_block
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
@@ -121,7 +121,9 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
 ) -> None:
     """spec L2: the budget is never exceeded. Here the tags have two tokens, and each line one for its category."""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, RecallQuery(text="harbor", limit=limit, token_budget=budget), MEMORY_BLOCK_FORMAT)
+    found = await home.recall()(
+        ADA, RecallQuery(text="harbor", limit=limit, token_budget=budget), MEMORY_BLOCK_RENDERER
+    )
     assert ids(found) == ids(taken)
     assert found.text == render_memory_block(taken)
     words = sum(1 + len(memory.scene.action.split()) for memory in taken)
@@ -140,7 +142,7 @@ async def test_a_memory_longer_than_the_budget_is_cut_and_marked_if_nothing_else
     """ruling 19: the answer was empty, as if nothing were known."""
     text = "harbor " + "a very long story about boats " * 40
     await home.put(told := a_memory(text, lesson="Be brief."))
-    found = await home.recall()(ADA, RecallQuery(text="harbor", token_budget=60), MEMORY_BLOCK_FORMAT)
+    found = await home.recall()(ADA, RecallQuery(text="harbor", token_budget=60), MEMORY_BLOCK_RENDERER)
     [(shown, _)] = found.memories
     assert (shown.id, found.truncated, found.too_long) == (told.id, (told.id,), ())
     assert text.startswith(shown.scene.action.removesuffix(" …"))

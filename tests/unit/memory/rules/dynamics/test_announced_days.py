@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from madeleine.memory.rules.dynamics.future_dates import days_announced_in_text
+from madeleine.memory.rules.dynamics.future_dates import announced_days
 from tests.doubles import a_memory
 
 TOLD = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
 def announced(text: str, when: str) -> tuple[str, ...]:
-    dated = replace(a_memory(text, when=(when,)), created_at=TOLD)
-    return tuple(map(str, days_announced_in_text(dated) or ()))
+    dated = a_memory(text, when=(when,))
+    days = announced_days(text, dated.scene.when, created_at=TOLD, happened_at=dated.happened_at)
+    return tuple(map(str, days or ()))
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
 from madeleine.memory.rules.prompting import (
-    MEMORY_BLOCK_FORMAT,
+    MEMORY_BLOCK_RENDERER,
     RECALL_LIST_RENDERER,
     RecallTextRenderer,
     all_text_recall_may_return,
-    make_fragments_format,
+    make_fragments_renderer,
 )
 from tests.doubles import a_memory
 
@@ -29,7 +29,7 @@ MEMORIES = st.lists(
     ),
     max_size=5,
 )
-FORMATS = st.sampled_from([RECALL_LIST_RENDERER, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
+FORMATS = st.sampled_from([RECALL_LIST_RENDERER, MEMORY_BLOCK_RENDERER, make_fragments_renderer(Random(1))])
 
 
 def tokens(text: str) -> int:
@@ -47,13 +47,13 @@ def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
 
 def test_a_prompt_says_a_line_each_between_its_tags() -> None:
     assert (
-        MEMORY_BLOCK_FORMAT.render([FED, TIRED])
+        MEMORY_BLOCK_RENDERER.render([FED, TIRED])
         == "<memory>\n[SEMANTIC] We slept.\n[EPISODIC] 2026-02-01: We ate.\n</memory>"
     )
 
 
 def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said() -> None:
-    said = make_fragments_format(Random(3)).render([FED, TIRED])
+    said = make_fragments_renderer(Random(3)).render([FED, TIRED])
     assert sorted(said.removeprefix("<recall>").removesuffix("</recall>").split(" / ")) == [
         "We ate.",
         "We slept.",
@@ -63,25 +63,25 @@ def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said
 
 def test_no_memories_render_as_empty_text() -> None:
     assert [
-        answer_format.render([])
-        for answer_format in (RECALL_LIST_RENDERER, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
+        renderer.render([])
+        for renderer in (RECALL_LIST_RENDERER, MEMORY_BLOCK_RENDERER, make_fragments_renderer(Random(1)))
     ] == ["", "", ""]
 
 
 @given(MEMORIES, FORMATS)
 def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
-    memories: list[Memory], answer_format: RecallTextRenderer
+    memories: list[Memory], renderer: RecallTextRenderer
 ) -> None:
     """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
-    whole = answer_format.render(memories)
-    parts = tokens(answer_format.empty_tags) + sum(tokens(answer_format.render_entry(memory)) for memory in memories)
+    whole = renderer.render(memories)
+    parts = tokens(renderer.empty_tags) + sum(tokens(renderer.render_entry(memory)) for memory in memories)
     seams = 2 * whole.count("&lt;")
     assert tokens(whole) <= parts + seams
 
 
 @given(MEMORIES, FORMATS)
 def test_the_indexed_token_count_is_an_upper_bound_for_every_format(
-    memories: list[Memory], answer_format: RecallTextRenderer
+    memories: list[Memory], renderer: RecallTextRenderer
 ) -> None:
     for memory in memories:
-        assert tokens(answer_format.render_entry(memory)) <= tokens(all_text_recall_may_return(memory)) + 2
+        assert tokens(renderer.render_entry(memory)) <= tokens(all_text_recall_may_return(memory)) + 2
