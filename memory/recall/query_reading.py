@@ -15,7 +15,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, RecallIndex
 from madeleine.memory.model import Vector
-from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.content_words import content_words, lexicons_of_question
 from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import (
@@ -30,6 +30,7 @@ MIN_QUESTION_CONTENT_WORDS = 2
 NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
+_COMMA = re.compile(r"[,،，]\s*")
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"[^\W_]+")
 _WORD_WITH_OPTIONAL_POSSESSIVE = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
@@ -85,17 +86,35 @@ def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -
 
 
 def closing_text_of_message(text: str) -> str:
-    """What a message of three sentences or more comes to: its last one, if that is a question that names something,
-    else the last two. "" for a shorter message."""
+    """What a message comes to. Of three sentences or more: its last one, if that is a question that names something,
+    else the last two. Of fewer: what is asked behind a comma ("I forgot, when is the choir?"); "" if nothing is."""
     sentences = [sentence for sentence in split_sentences(text) if _WORD.search(sentence)]
     if len(sentences) <= END_OF_MESSAGE_SENTENCE_COUNT:
-        return ""
+        return _question_behind_comma(sentences[-1]) if sentences else ""
     last = sentences[-1].strip()
     named = content_words(last)
-    only_asks = " " in last and len(named) == len({*_WORD.findall(last.lower())})  # then all words were returned
+    only_asks = " " in last and not _names_something(last)
     if len(named) >= MIN_QUESTION_CONTENT_WORDS and not only_asks and last.endswith(_QUESTION_MARKS):
         return last
     return "".join(sentences[-END_OF_MESSAGE_SENTENCE_COUNT:]).strip()
+
+
+def _question_behind_comma(sentence: str) -> str:
+    """The clause that asks, behind one that only leads to it; "" if there is none, or what leads to it asks, too."""
+    patterns = [pattern for lexicon in lexicons_of_question(sentence) if (pattern := lexicon.pattern("question"))]
+
+    def asks_for_something(clause: str) -> bool:
+        return any(pattern.search(clause.lower()) for pattern in patterns) and _names_something(clause)
+
+    for comma in _COMMA.finditer(sentence):
+        if asks_for_something(asked := sentence[comma.end() :].strip()):
+            return "" if asks_for_something(sentence[: comma.start()].strip()) else asked
+    return ""
+
+
+def _names_something(text: str) -> bool:
+    """All words are returned of a text that names nothing."""
+    return len(content_words(text)) < len({*_WORD.findall(text.lower())})
 
 
 def query_without_names_and_dates(text: str, candidates: Sequence[MemoryRankingFeatures]) -> str:
