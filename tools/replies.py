@@ -309,16 +309,18 @@ def old_fact_ended_before_new_begins_notice(stored: StoredSceneResult) -> str:
     )
 
 
-def earlier_version_still_current_notice(stored: StoredSceneResult, earlier: Sequence[Memory]) -> str:
-    """That what the superseded memory may have superseded itself is current until somebody decides."""
-    if stored.superseded is None:
+def others_still_current_notice(stored: StoredSceneResult, others: Sequence[Memory]) -> str:
+    """That what the superseded memory may have superseded itself, or what said the same, is current until somebody
+    decides."""
+    if (old := stored.superseded) is None:
         return ""
     return " ".join(
-        f"{memory.short_id}, which {stored.superseded.short_id} may have superseded, is still current: "
+        f"{memory.short_id}, which {'' if memory.id == old.may_supersede else 'says much of what '}{old.short_id} "
+        f"{'may have superseded' if memory.id == old.may_supersede else 'said'}, is still current: "
         f"{memory.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If it is not true any more, store this text once more "
         f"with supersedes: {memory.short_id}."
-        for memory in earlier
-        if memory.truth == "current" and memory.id != stored.memory.id
+        for memory in others
+        if memory.id != stored.memory.id
     )
 
 

@@ -13,7 +13,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import NoTruthChangeToUndo
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.update_and_forget import UpdateOutcome
-from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene, memory_date
+from madeleine.memory.model import Category, EmotionVector, MemoryChanges, MemoryId, Scene, memory_date
 from madeleine.memory.recall.selection import (
     ADVICE_ON_MEMORY_LACKING_RECALLED_THEME,
     NON_INFERABLE_MEMORIES_THEME_NAME,
@@ -34,7 +34,6 @@ from madeleine.tools.arguments import (
 from madeleine.tools.dates import validated_timeline_argument
 from madeleine.tools.feelings import EmotionLabelsArgument, EmotionVectorArgument
 from madeleine.tools.replies import (
-    earlier_version_still_current_notice,
     memory_id_and_text_as_json,
     memory_version_as_json,
     missing_vector_notice,
@@ -42,6 +41,7 @@ from madeleine.tools.replies import (
     notice_field,
     notice_of_supersession_by_earlier_memory,
     old_fact_ended_before_new_begins_notice,
+    others_still_current_notice,
     possible_change_advice,
     redaction_notice,
     supersession_advice,
@@ -206,7 +206,8 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     possible = stored.may_have_changed
     resembled = possible[0] if possible else None if is_named else stored.resembled
-    earlier = await _earlier_memories_left_undecided(call, stored)
+    old = stored.superseded
+    others = await call.use_cases.browse.current_memories_that_said_the_same(call.scope, old) if old else ()
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -227,17 +228,9 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _notice_of_unreplaced_clauses(stored),
-        earlier_version_still_current_notice(stored, earlier),
+        others_still_current_notice(stored, others),
         old_fact_ended_before_new_begins_notice(stored) or undated_event_notice(stored),
     )
-
-
-async def _earlier_memories_left_undecided(call: ToolCallContext, stored: StoredSceneResult) -> Sequence[Memory]:
-    """What the superseded memory was proposed to supersede; at most one."""
-    old = stored.superseded
-    if old is None or old.may_supersede is None:
-        return ()
-    return (await call.use_cases.browse.by_ids(call.scope, [old.may_supersede])).memories
 
 
 def _notice_of_unreplaced_clauses(stored: StoredSceneResult) -> str:

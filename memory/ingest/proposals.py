@@ -11,7 +11,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
-from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
+from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
@@ -32,6 +32,7 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
+    became_true_after,
     can_have_supersession_score,
     idf_from_memory_count,
     possible_change_nearness,
@@ -191,7 +192,7 @@ def _can_be_superseded(other: Memory) -> bool:
 
 
 def _was_true_before(other: Memory, memory: Memory) -> bool:
-    return _can_be_superseded(other) and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+    return _can_be_superseded(other) and became_true_after(memory, other)
 
 
 def _was_planned_before(other: Memory, memory: Memory) -> bool:

@@ -17,9 +17,10 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId, Vector
-from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
+from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling, retelling_changes_index
 from madeleine.memory.rules.storing.statements import count_shared_content_words
+from madeleine.memory.rules.storing.supersession import became_true_after
 from madeleine.memory.text.same_words import wording_comparison_key
 
 MAX_DUPLICATE_CANDIDATES = 15
@@ -151,8 +152,7 @@ class StorePlan:
             }
             most = sorted((other for other in unread if shared[other.id]), key=lambda other: -shared[other.id])
             similar = [(other, 1.0) for other in most[:MAX_DUPLICATE_CANDIDATES]]
-        start = start_of_truth_or_telling(point.memory)
-        return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
+        return [(other, cosine) for other, cosine in similar if became_true_after(point.memory, other)]
 
     def supersedes_memory_with_id(self, memory_id: MemoryId) -> bool:
         """By the call itself."""

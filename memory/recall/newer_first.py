@@ -33,7 +33,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     tells_what_was_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
-from madeleine.memory.rules.storing.supersession import tells_change_without_superseded_memory
+from madeleine.memory.rules.storing.supersession import became_true_after, tells_change_without_superseded_memory
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
@@ -149,7 +149,7 @@ def _possible_newer_version_by_older_id(
     return {
         older.id: newer.id
         for older, newer in sorted(pairs, key=lambda pair: pair[1].number)
-        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older)
+        if became_true_after(newer, older)
     }
 
 

@@ -8,17 +8,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import permutations
 
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
+from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
     MemoryPairRelationFlags,
     are_short_statements_without_questions,
     is_answered_only_by_older_statement,
+    newer_names_other_bearer_of_first_name,
     newer_replaces_older_score,
     question_mentions_only_older_statement,
     question_repeats_only_older_statement,
@@ -30,7 +32,11 @@ from madeleine.memory.rules.storing.statements import (
     shared_stems,
     tells_of_other_thing_in_one_wording,
 )
-from madeleine.memory.rules.storing.supersession import idf_from_memory_count, word_rarities_from_idf
+from madeleine.memory.rules.storing.supersession import (
+    became_true_after,
+    idf_from_memory_count,
+    word_rarities_from_idf,
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,9 @@ def compare_pairs(
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         texts = (newer.statement, older.statement)
-        if question_repeats_only_older_statement(asked, *texts) and not _supersedes_by_proposals(pair, proposed):
+        if newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts)) or (
+            question_repeats_only_older_statement(asked, *texts) and not _supersedes_by_proposals(pair, proposed)
+        ):
             unrelated.add(pair.ids)
             continue
         is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)
@@ -123,31 +131,26 @@ def pairs_to_compare(
     goes on, and seldom takes the place of an earlier one."""
     chains = _proposal_group_id_by_memory_id(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
-    starts = [(memory, start_of_truth_or_telling(memory)) for memory in memories.values()]
-    for older, older_start in starts:
-        for newer, newer_start in starts:
-            if newer_start <= older_start:
-                continue
-            link = MemoryPairRelationFlags(
-                is_proposed=(newer.id, older.id) in proposed,
-                joined_by_proposals=chains[newer.id] == chains[older.id],
-                resembles=newer.resembles == older.id,
-                is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
-            )
-            pair = NewerAndOlderMemory(newer, older, link)
-            if newer.id not in scores or older.id not in scores or pair.is_declared_supersession:
-                if link.is_proposed:
-                    yield pair
-                continue
-            statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
-            if are_short_statements_without_questions(*statements) and (
-                link.joined_by_proposals
-                or (
-                    pair.shared_words_by_stem
-                    and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older))
-                )
-            ):
+    for older, newer in permutations(memories.values(), 2):
+        if not became_true_after(newer, older):
+            continue
+        link = MemoryPairRelationFlags(
+            is_proposed=(newer.id, older.id) in proposed,
+            joined_by_proposals=chains[newer.id] == chains[older.id],
+            resembles=newer.resembles == older.id,
+            is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
+        )
+        pair = NewerAndOlderMemory(newer, older, link)
+        if newer.id not in scores or older.id not in scores or pair.is_declared_supersession:
+            if link.is_proposed:
                 yield pair
+            continue
+        statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
+        if are_short_statements_without_questions(*statements) and (
+            link.joined_by_proposals
+            or (pair.shared_words_by_stem and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older)))
+        ):
+            yield pair
 
 
 def _supersedes_by_proposals(pair: NewerAndOlderMemory, proposed: Mapping[MemoryId, MemoryId | None]) -> bool:

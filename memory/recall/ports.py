@@ -122,6 +122,11 @@ class BrowseLedger(Protocol):
     async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """As `RecallLedger.all_versions_by_memory_id`."""
 
+    async def possible_newer_version_pairs(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> list[PossibleNewerVersionPair]:
+        """As `RecallLedger.possible_newer_version_pairs`."""
+
     async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:

@@ -55,6 +55,7 @@ from madeleine.memory.rules.searching import (
     sort_hits_newest_first,
 )
 from madeleine.memory.rules.spelling import StemWordInLanguage, spelling_corrections_from_texts, word_as_its_own_stem
+from madeleine.memory.rules.storing.supersession import says_much_of_same
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
@@ -307,6 +308,18 @@ class BrowseMemories:
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._make_page_and_record_reactivations(scope, memories, missing=missing)
+
+    async def current_memories_that_said_the_same(self, scope: Scope, superseded: Memory) -> list[Memory]:
+        """What a superseded memory was proposed to supersede, and what was stored beside it and says much of the same:
+        who has retired the one has not decided about these."""
+        linked = await self.ledger.possible_newer_version_pairs(scope, [superseded.id])
+        ids = (superseded.may_supersede, superseded.resembles, *(one.newer for one in linked if not one.is_proposed))
+        found = await self.ledger.memories_with_ids(scope, list(dict.fromkeys(id_ for id_ in ids if id_)))
+        return [
+            one
+            for one in found
+            if one.truth == "current" and (one.id == superseded.may_supersede or says_much_of_same(one, superseded))
+        ]
 
     async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = ""

@@ -38,6 +38,8 @@ _DATE_OR_WORD_PATTERN = re.compile(
 )
 _LETTER_OR_DIGIT_RUN_PATTERN = re.compile(rf"{_LETTER_OR_DIGIT_REGEX}+")
 MIN_SYLLABLES_BEFORE_PARTICLE = 2
+MAX_WORDS_OF_NAME = 3
+"""Of a query of so many words all may have capitals: "Nummer Paula Weiß"."""
 _NAME_JOINING_MARKS = ("-", "_", ".", "/")
 _HANGUL_WORD_PATTERN = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
 _LONE_HAN_CHAR_PATTERN = re.compile(rf"(?<!\w){HAN_CHAR_PATTERN.pattern}(?!\w)")
@@ -49,7 +51,8 @@ _DATE_OR_NUMBER_PATTERN = re.compile(
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
 _CAMEL_CASE_NAME_PATTERN = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
 """Three parts and more ("parseOrderLine"): two are a brand or a surname as often, as is a run of capitals."""
-_LEFT_OUT_LEXICON_LISTS = ("question_words", "function_words", "stop_words")
+_TICKET_KEY_PATTERN = re.compile(r"\b[A-Z][A-Z0-9]+-\d+\b", re.ASCII)
+_LEFT_OUT_LEXICON_LISTS = ("question_words", "function_words", "joining_words", "stop_words")
 
 
 def content_words(question: str) -> tuple[str, ...]:
@@ -70,7 +73,23 @@ def content_words(question: str) -> tuple[str, ...]:
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
         *map(words_that_ask_or_join, _lexicons_listing_most_words(words.keys(), spaced))
     )
-    return tuple(word for word in words if word not in left_out) or tuple(words)
+    names = _last_names_spelt_like(left_out, question, lexicons)
+    return tuple(word for word in words if word not in left_out or word in names) or tuple(words)
+
+
+def _last_names_spelt_like(left_out: Set[str], question: str, lexicons: Sequence[Lexicon]) -> set[str]:
+    """Of words that ask or join those that are part of a name: with a capital behind another word with one, as in
+    "Paula Weiß" and "Anna May"; not "Annas Name", which is a noun that asks, nor where all words have capitals."""
+    pieces = [piece for piece in _LETTER_OR_DIGIT_RUN_PATTERN.findall(question) if piece.isalpha()]
+    if len(pieces) > MAX_WORDS_OF_NAME and all(piece[0].isupper() for piece in pieces):
+        return set()
+    nouns = all_words_of_lexicon_lists(tuple(lexicons), "question_nouns")
+    found = set()
+    for first, last in pairwise(pieces):
+        name, word = (normalize_and_drop_apostrophes(piece).lower() for piece in (first, last))
+        if first.istitle() and last.istitle() and name not in left_out and word in left_out and word not in nouns:
+            found.add(word)
+    return found
 
 
 def name_index_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
@@ -152,6 +171,14 @@ def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Of each content word of the question whether `is_id_or_address_word`, or names code, as it is written there."""
     in_code = {word.lower() for word in _CAMEL_CASE_NAME_PATTERN.findall(question)}
     return tuple(word in in_code or is_id_or_address_word(word) for word in words)
+
+
+def ticket_key_positions(question: str, words: Sequence[str]) -> list[tuple[int, ...]]:
+    """Of each key of a ticket in the question ("TRK-999") the places of its parts among these content words: what has
+    another number is another ticket."""
+    keys = (_TICKET_KEY_PATTERN.findall(question)) if "-" in question else ()
+    parts = ([part for part in key.lower().split("-") if part in words] for key in keys)
+    return [tuple(map(words.index, found)) for found in parts if len(found) > 1]
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:

@@ -150,7 +150,7 @@ def _patterns_of_dates_with_named_month(
 ) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """`24. Januar 2024`, `January 24, 2024`, `enero de 2024`."""
     names = "|".join(months)
-    of, year, day = "(?: (?:de|del|di|of))?", r"((?:19|20)\d\d)(?!\w)", r"([0-3]?\d)"
+    of, year, day = "(?: (?:de|del|di|of))?", r"((?:19|20)\d\d)(?!\w|-\d)", r"([0-3]?\d)"
     return (
         re.compile(
             rf"(?<![\w.:/-]){day}(?:\.|er|[º°ª]|st|nd|rd|th|-?го)?{of} ({names})(?!\w)(?:\.?,?{of} {year})?",

@@ -142,6 +142,10 @@ def announced_days(
         return None
     days = day_spans_in_text(text, told) | days_announced_by_relative_words(text, told)
     announced = [span for span in days if span[0] > told]
+    # "At the end of January, 2027-01-29" tells one day twice.
+    announced = [
+        one for one in announced if not any(one != day and one[0] <= day[0] <= day[1] <= one[1] for day in days)
+    ]
     if len(announced) != 1:
         return None
     [(first, last)] = announced

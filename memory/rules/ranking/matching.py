@@ -34,6 +34,7 @@ from madeleine.memory.text.content_words import (
     identifier_mask,
     name_index_of_each_word,
     probably_not_name_mask,
+    ticket_key_positions,
     verb_or_adjective_mask,
     weight_of_each_word_from_unspaced_length,
 )
@@ -129,6 +130,10 @@ class CandidateCoverageOfNamedThings:
         nameless = np.asarray(probably_not_name_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
         weight = np.asarray(weight_of_each_word_from_unspaced_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
+        for parts in ticket_key_positions(query, pool.words):
+            [thing, *_] = numbers[list(parts)]
+            held[:, thing] = pool.holds[:, parts].all(axis=1)
+            unknown[thing] = float(not held[:, thing].any())
         if unknown.any():
             verbs = np.asarray(verb_or_adjective_mask(query, pool.words), np.float32) @ shares
             weight *= 1 - (1 - UNKNOWN_VERB_WEIGHT) * verbs * unknown

@@ -20,6 +20,7 @@ that is right. The weights are those of a logistic regression (ADR 52, 87), roun
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -46,6 +47,7 @@ MIN_COMMON_BEGINNING_LETTERS = 4
 MAX_SHARE_OF_OLDER_SCORE = 1.5
 """A newer one that matches even better tells no more of whether the two speak of the same."""
 
+_TWO_WORDS_PATTERN = re.compile(r"(?=\b([^\W\d_]+) ([^\W\d_]{2,}))")
 MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
@@ -103,6 +105,25 @@ def question_repeats_only_older_statement(
     if question.words != older.words or question.words == newer.words:
         return False
     return share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE, newer, older)
+
+
+def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:
+    """Whether the question names somebody of whom the older one tells, and the newer one somebody else of the same
+    first name: "Paula Weiß", "Paula Wiese"."""
+    known, others = _last_by_first_names(older), _last_by_first_names(newer)
+    return any(
+        names & known.get(first, set()) and others.get(first) and not names & others[first]
+        for first, names in _last_by_first_names(question).items()
+    )
+
+
+def _last_by_first_names(text: str) -> Mapping[str, set[str]]:
+    """The words with a capital right behind each word with one."""
+    behind: dict[str, set[str]] = {}
+    for first, last in _TWO_WORDS_PATTERN.findall(text):
+        if first[0].isupper() and last[0].isupper():
+            behind.setdefault(first, set()).add(last)
+    return behind
 
 
 @dataclass(frozen=True, slots=True)

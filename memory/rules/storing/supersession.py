@@ -23,11 +23,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.model import Memory
+from madeleine.memory.model import Memory, first_timeline_period
+from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     are_of_one_wording,
     cached_statement_for_comparison,
+    differ_in_value_of_one_thing,
     shared_stems,
 )
 
@@ -55,6 +57,10 @@ MEAN_NEIGHBOUR_COSINE_FLOOR = 0.3
 """The least that the mean cosine of the others counts as, and what it is in a store that has no others."""
 
 
+MIN_SHARED_WORD_RATIO_OF_SAME = 0.5
+"""Of the words of the shorter one, from which two that were linked say much of the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class WordRarities:
     """`by_stem`: in [0, 1]. `is_known`: the being's memories are many enough to tell; else it is partly a guess."""
@@ -67,6 +73,34 @@ def tells_change_without_superseded_memory(memory: Memory) -> bool:
     """Whether its text tells of a change, and nobody has said of what: what has superseded another memory has a
     `valid_from`, and is no change of a third one (ADR 74)."""
     return memory.valid_from is None and cached_statement_for_comparison(memory.scene.action).states_change
+
+
+def became_true_after(memory: Memory, other: Memory) -> bool:
+    """Whether what the memory says began after what the other one says. Since when something undated is true nobody
+    has told: what tells of a change, and was told later, began after it, whatever its day."""
+    if _tells_change_of_undated(memory, other):
+        return True
+    later = start_of_truth_or_telling(memory) > start_of_truth_or_telling(other)
+    return later and not _tells_change_of_undated(other, memory)
+
+
+def _tells_change_of_undated(memory: Memory, other: Memory) -> bool:
+    return (
+        other.valid_from is None
+        and first_timeline_period(other.scene.when) is None
+        and first_timeline_period(memory.scene.when) is not None
+        and other.created_at <= memory.created_at
+        and cached_statement_for_comparison(memory.scene.action).states_change
+    )
+
+
+def says_much_of_same(memory: Memory, other: Memory) -> bool:
+    """Whether one holds at least half of the other's words, and they are not worded alike about two things: what made
+    the one untrue has probably made the other untrue, too."""
+    mine, theirs = (cached_statement_for_comparison(one.scene.action) for one in (memory, other))
+    fewest = min(len(mine.content_words_by_stem), len(theirs.content_words_by_stem))
+    shared = len(shared_stems(mine, theirs))
+    return shared >= max(2, MIN_SHARED_WORD_RATIO_OF_SAME * fewest) and not differ_in_value_of_one_thing(mine, theirs)
 
 
 def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> WordRarities:
