@@ -19,7 +19,7 @@ from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
-from madeleine.memory.recall.no_match import no_match_dated_notice
+from madeleine.memory.recall.no_match import days_planned_for, no_match_dated_notice
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
@@ -175,10 +175,11 @@ class MatchRanker:
             now=self.now(),
         )
         notices: tuple[str, ...] = ()
-        if not query.has_window and (days := days_named(query.text, today)):
+        named = None if query.has_window else days_named(query.text, today)
+        if not query.has_window and (days := named or days_planned_for(query.text, today)):
             ids = [pool.ids[i] for i in matching]
             scored = await with_matches_of_named_days_lifted(self.ledger, scope, scored, ids, days)
-            notices = () if scored.parts["days"].any() else (no_match_dated_notice(days),)
+            notices = () if named is None or scored.parts["days"].any() else (no_match_dated_notice(named),)
         if profile == "blended" and gated.gates[0].likeness is not None:
             matching, scored = without_weak_companions(query.text, pool, matching, scored)
         return pool, matching, scored, notices

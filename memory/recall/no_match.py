@@ -6,16 +6,23 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
+from functools import lru_cache
 
 from madeleine.memory.model import Scope
+from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.query_reading import closing_text_of_message
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
+from madeleine.memory.rules.dynamics.windows import has_date_in_window
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.calendar_questions import days_named
+from madeleine.memory.text.future_days import days_to_come_in_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
+MAX_CHARS_OF_MESSAGE_WITH_DAY = 1_000
+ONE_WEEK = timedelta(days=7)
 MAX_UNKNOWN_WORDS_NAMED = 8
 _WORD = re.compile(r"\w+")
 RankQuery = Callable[[RecallQuery], Awaitable[RankedCandidates]]
@@ -28,6 +35,8 @@ def unknown_words_to_name(query: str, ranked: RankedCandidates, today: date) -> 
     nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words. None then of a
     query that names days: a word for a time is no name."""
     words = ranked.pool.unknown_words
+    if words and days_planned_for(query, today) is not None:
+        words = tuple(word for word in words if not word.isdigit())
     if words and not ranked.has_no_match:
         names = {fold_text(name) for name in StatementForComparison(query).words_capitalized_inside_sentence}
         words = tuple(word for word in words if fold_text(word) in names)
@@ -55,18 +64,33 @@ async def rank_respelled(
     return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
 
 
+@lru_cache(maxsize=16)
+def days_planned_for(query: str, today: date) -> Days | None:
+    """The one day or week to come that the end of a message names, whatever it asks ("May we deploy on 25 November?",
+    "I could go on 3 May"): what lies on it may speak against it. None for a longer time."""
+    asked = closing_text_of_message(query) or query
+    if len(query) > MAX_CHARS_OF_MESSAGE_WITH_DAY:
+        return None
+    days = days_to_come_in_text(asked, today) or days_to_come_in_text(query, today)
+    return days if days and days[1] - days[0] < ONE_WEEK else None
+
+
 async def with_memories_of_named_days_near(
-    rank: RankQuery, query: RecallQuery, ranked: RankedCandidates, today: date
+    ledger: RecallLedger, rank: RankQuery, scope: Scope, query: RecallQuery, ranked: RankedCandidates, *, today: date
 ) -> RankedCandidates:
     """What is dated to the days that the query names is near, before all else (ruling 19: what a filter names
-    matches)."""
-    if query.has_window or query.as_of or (days := days_named(query.text, today)) is None:
+    matches); where something matches only what lies on a day to come (ADR 102)."""
+    if query.has_window or query.as_of:
+        return ranked
+    named = days_named(query.text, today) if ranked.has_no_match else None
+    if (days := named or days_planned_for(query.text, today)) is None:
         return ranked
     since, until = first_and_last_moment_of_days(days)
     dated = await rank(replace(query, since=since, until=until))
-    ids = [id_ for id_ in dated.ids if id_ not in dated.procedural][:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]
-    if not ids:
+    ids = [id_ for id_ in dated.ids if id_ not in dated.procedural and id_ not in ranked.scores]
+    memories = await ledger.memories_with_ids(scope, ids)
+    dated_ids = [one.id for one in memories if has_date_in_window(one, since, until)]
+    if not (ids := dated_ids[:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]):
         return ranked
-    near = tuple(dict.fromkeys((*ids, *ranked.near_misses)))
     notice = f"Near is first what is dated {days_as_text(days)}."
-    return replace(ranked, near_misses=near, notices=(*ranked.notices, notice))
+    return replace(ranked, of_named_days=tuple(ids), notices=(*ranked.notices, notice))

@@ -150,8 +150,9 @@ class RecallMemories:
         )
         shown = {memory.id for memory in selection.all_memories}
         changes = [ranked.possible_changes.get(memory.id) for memory, _ in memories]
-        near_misses = () if memories else ranked.near_misses[: query.limit]
-        near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
+        near_misses = () if memories else (*ranked.of_named_days, *ranked.near_misses)[: query.limit]
+        named = dict.fromkeys((*changes, *ranked.of_named_days, *near_misses))
+        near_ids = [id_ for id_ in named if id_ is not None and id_ not in shown]
         near = await self.ledger.memories_with_ids(scope, near_ids) if near_ids else []
         weakest = min((score for _, score in (*preferences, *memories) if score), default=0.0)
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
@@ -204,11 +205,10 @@ class RecallMemories:
 
     async def _rank_respell_and_rerank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if ranked.has_no_match:
-            rank = partial(self.rank, scope)
-            if self.respell is not None:
-                ranked = await rank_respelled(rank, self.respell, scope, query, ranked)
-            ranked = await with_memories_of_named_days_near(rank, query, ranked, self.now().date())
+        rank = partial(self.rank, scope)
+        if ranked.has_no_match and self.respell is not None:
+            ranked = await rank_respelled(rank, self.respell, scope, query, ranked)
+        ranked = await with_memories_of_named_days_near(self.ledger, rank, scope, query, ranked, self.now().date())
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)

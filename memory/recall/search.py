@@ -54,7 +54,13 @@ from madeleine.memory.rules.searching import (
     related_themes,
     sort_hits_newest_first,
 )
-from madeleine.memory.rules.spelling import StemWordInLanguage, spelling_corrections_from_texts, word_as_its_own_stem
+from madeleine.memory.rules.spelling import (
+    IsDictionaryWord,
+    StemWordInLanguage,
+    no_dictionary_word,
+    spelling_corrections_from_texts,
+    word_as_its_own_stem,
+)
 from madeleine.memory.rules.storing.supersession import says_much_of_same
 from madeleine.memory.text.normalization import fold_text
 
@@ -84,11 +90,12 @@ async def find_spelling_corrections(
     *,
     sources: Sequence[SearchSource],
     stem: StemWordInLanguage = word_as_its_own_stem,
+    is_word: IsDictionaryWord = no_dictionary_word,
 ) -> Mapping[str, str]:
     """What words that no text of these sources holds were probably meant to be (`spelling_corrections_from_texts`)."""
     folded = {fold_text(word): word for word in words}
     texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_READ_FOR_SPELLING)
-    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts, query, stem)
+    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts, query, stem, is_word)
     return {folded[word]: other for word, other in near.items()}
 
 

@@ -56,7 +56,8 @@ class RecallQuery:
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
     return of each. `notices`: what failed, in sentences. `words_only_reason`: why only words were compared, or "".
-    `near_misses`: what does not match and is near, best first. `procedural`: the procedural ones among the matches.
+    `near_misses`: what does not match and is near, best first. `of_named_days`: what is near as it is dated to the days
+    that the query names. `procedural`: the procedural ones among the matches.
     `loaded_memories`: memories that were read for the ranking. `possible_changes`: as in `NewerFirstRanking`."""
 
     scores: Mapping[MemoryId, float]
@@ -65,6 +66,7 @@ class RankedCandidates:
     words_only_reason: str = ""
     notices: tuple[str, ...] = ()
     near_misses: tuple[MemoryId, ...] = ()
+    of_named_days: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
     loaded_memories: Mapping[MemoryId, Memory] = field(default_factory=dict)
     possible_changes: Mapping[MemoryId, MemoryId] = field(default_factory=dict)

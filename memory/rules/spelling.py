@@ -46,16 +46,29 @@ StemWordInLanguage = Callable[[str, str], str]
 """Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
 
 
+IsDictionaryWord = Callable[[str, str], bool]
+"""Whether a word is one of a language (its code); False where no dictionary is known."""
+
+
 def word_as_its_own_stem(word: str, language: str) -> str:
     """`StemWordInLanguage` that knows no rules."""
     return word
+
+
+def no_dictionary_word(word: str, language: str) -> bool:
+    """`IsDictionaryWord` that knows no dictionary."""
+    return False
 
 
 _FOLDED_SPACED_WORD_PATTERN = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
 def spelling_corrections_from_texts(
-    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemWordInLanguage = word_as_its_own_stem
+    words: Sequence[str],
+    texts: Iterable[str],
+    query: str = "",
+    stem: StemWordInLanguage = word_as_its_own_stem,
+    is_word: IsDictionaryWord = no_dictionary_word,
 ) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
     word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""
@@ -63,7 +76,8 @@ def spelling_corrections_from_texts(
 
     A word like another begins with the same letter and is one error away, or two from 9 letters: a letter that is
     missing, added, replaced, or swapped with its neighbour. The commonest of equally near words is taken. Words with
-    digits are names of other things, not typing errors.
+    digits are names of other things, not typing errors, and a word of the query's language is none either: "leitet" is
+    not meant to be "leidet". (Of a list of words the language is not known.)
     """
     lexicons = lexicons_of_question(query) if query else lexicons_for_script_of_text(" ".join(words))
     nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons if query else ())
@@ -88,7 +102,8 @@ def spelling_corrections_from_texts(
         if meant is None and word in inflected:
             meant = _commonest_word_of_same_stem(word, counts, lexicons, stem)
         if meant is None and word not in known and _may_be_misspelt(word):
-            meant = _nearest_word(word, counts)
+            is_right = query and any(is_word(word, lexicon.language) for lexicon in lexicons)
+            meant = None if is_right else _nearest_word(word, counts)
         if meant is not None:
             corrections[word] = meant
     return corrections

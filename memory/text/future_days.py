@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
-from madeleine.memory.text.relative_dates import Days
+from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_with_iso_dates, with_abbreviated_months_written_out
 
@@ -29,6 +29,7 @@ _PERIOD_LAST_DAY_PATTERN = re.compile(
 """Behind the first day of a period, which has an end."""
 _PERIOD_FIRST_DAY_PATTERN = re.compile(r"(?<![\w.,:/-])(\d{1,2})\.?\s*(?:[-–/]|[^\W\d_]{1,4})\s*\Z")
 """Before the last day of a period: "3 to", "3. bis", "3-"."""
+MAX_DAYS_TO_COME_WITHOUT_YEAR = timedelta(days=120)
 _CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[,;:，、،]")
 
 
@@ -53,6 +54,25 @@ def day_spans_in_text(text: str, told: date) -> set[Days]:
             begin, end = (period for period in periods if period)
             spans.add((begin.start.date(), max(begin.end.date(), end.end.date())))
     return spans
+
+
+@lru_cache(maxsize=1_000)
+def days_to_come_in_text(text: str, told: date) -> Days | None:
+    """The one day or period to come that a text of this day names, or tells from it ("tomorrow"), as a day or a part of
+    a year; None for none, and for several. Without its year it must be near: "on 3 May", told in November, may have
+    been."""
+    dated = day_spans_in_text(text, told) if any(map(str.isdigit, text)) else set()
+    days = dated | days_announced_by_relative_words(text, told)
+    # "At the end of January, 2027-01-29" tells one day twice.
+    told_narrowly = {
+        one for one in days if not any(one != day and one[0] <= day[0] <= day[1] <= one[1] for day in days)
+    }
+    to_come = [span for span in told_narrowly if span[0] > told]
+    if len(to_come) != 1:
+        return None
+    [(first, last)] = to_come
+    is_sure = str(first.year) in text or first - told <= MAX_DAYS_TO_COME_WITHOUT_YEAR
+    return (first, last) if is_sure else None
 
 
 def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]:

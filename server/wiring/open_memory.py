@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from madeleine.dictionaries import is_dictionary_word
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import CrossEncoderReranker
 from madeleine.inference.stems import stem_english_word, stem_word_of_language
@@ -255,7 +256,13 @@ def _build_use_cases(
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
-        respell=partial(find_spelling_corrections, ledger.search, sources=("memories",), stem=stem_word_of_language),
+        respell=partial(
+            find_spelling_corrections,
+            ledger.search,
+            sources=("memories",),
+            stem=stem_word_of_language,
+            is_word=is_dictionary_word,
+        ),
     )
     truth = ChangeMemoryTruth(ledger.memories, store)
     audit = RecordAuditEvent(ledger.activations, now=utc_now)

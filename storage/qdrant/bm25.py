@@ -16,9 +16,10 @@ from madeleine.memory.text.scripts import (
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_text_for_bm25
+from madeleine.storage.qdrant.compounds import with_parts_of_compounds
 
-BM25_TERMS_VERSION = 9
-"""Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
+BM25_TERMS_VERSION = 10
+"""Raise it when the analysis below, `compounds` or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
@@ -77,6 +78,7 @@ def _bm25_encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_e
 
 def document_term_ids_and_weights(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
+    words = with_parts_of_compounds(words)
     unspaced = sum(len(run) for run in _UNSPACED_SCRIPT_RUN_PATTERN.findall(words))
     average = BM25_AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else BM25_AVERAGE_DOCUMENT_WORDS
     vector = _bm25_encoder(average).embed_document(

@@ -23,20 +23,14 @@ from madeleine.memory.rules.dynamics.truth import first_timeline_period_if_not_f
 from madeleine.memory.text.dates import IsoPeriod
 from madeleine.memory.text.future_days import (
     dates_in_text_as_iso_periods,
-    day_spans_in_text,
+    days_to_come_in_text,
     iso_periods_in_text_ranges_as_first_day,
     validity_start_stated_in_text,
 )
-from madeleine.memory.text.relative_dates import (
-    Days,
-    days_announced_by_relative_words,
-    first_and_last_moment_of_days,
-)
+from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_days
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
 """Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
-MAX_DAYS_TO_ANNOUNCED_DAY_WITHOUT_YEAR = timedelta(days=120)
-"""Farther away it may be one that has been: "on 3 May", told in November."""
 MAX_ANNOUNCEMENT_CHARS = 400
 """Of a text that announces a day; a longer one tells of much besides."""
 
@@ -140,17 +134,7 @@ def announced_days(
     told = _day_on_which_text_was_told(text, created_at=created_at, happened_at=happened_at)
     if any(first.date() > told for first, _ in time_spans_of_timeline(when, happened_at)):
         return None
-    days = day_spans_in_text(text, told) | days_announced_by_relative_words(text, told)
-    announced = [span for span in days if span[0] > told]
-    # "At the end of January, 2027-01-29" tells one day twice.
-    announced = [
-        one for one in announced if not any(one != day and one[0] <= day[0] <= day[1] <= one[1] for day in days)
-    ]
-    if len(announced) != 1:
-        return None
-    [(first, last)] = announced
-    is_sure = str(first.year) in text or first - told <= MAX_DAYS_TO_ANNOUNCED_DAY_WITHOUT_YEAR
-    return (first, last) if is_sure else None
+    return days_to_come_in_text(text, told)
 
 
 def have_different_future_days(new: Memory, old: Memory) -> bool:

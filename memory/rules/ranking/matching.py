@@ -40,7 +40,7 @@ from madeleine.memory.text.content_words import (
 )
 from madeleine.memory.text.reading import AnalysedText
 
-UNKNOWN_VERB_WEIGHT = 0.5
+UNKNOWN_VERB_WEIGHT = 0.3
 """Of an unknown verb or adjective, where writing tells it from a noun, beside 1: what is done or how something is can
 be told in other words, and what was never told of somebody is mostly a thing."""
 
