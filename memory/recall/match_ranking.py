@@ -29,6 +29,7 @@ from madeleine.memory.recall.query_reading import (
     restrict_query_words_of_pool,
     try_to_embed_query,
     with_words_of_one_time_joined,
+    without_unknown_words_for_times,
 )
 from madeleine.memory.recall.scoring import (
     score_matches,
@@ -108,6 +109,8 @@ class MatchRanker:
             await asyncio.sleep(0)  # the model begins before the index is asked
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_from_embedding_task, embedding))
             pool = with_words_of_one_time_joined(pool, query.text, today)
+            if days_planned_for(query.text, today):
+                pool = without_unknown_words_for_times(pool, query.text)
             vector, reason = await embedding
         finally:
             embedding.cancel()

@@ -16,6 +16,7 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, RecallIndex
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words, lexicons_of_question
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
 from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import (
@@ -30,6 +31,8 @@ MIN_QUESTION_CONTENT_WORDS = 2
 NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
+_TIME_WORD_LEXICON_LISTS = ("days", "months", "time_words")
+_ISO_DATE_OR_NUMBER_PATTERN = re.compile(r"\d{4}-\d\d-\d\d|\d+")
 _COMMA = re.compile(r"[,،，]\s*")
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"[^\W_]+")
@@ -85,6 +88,17 @@ def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -
     )
 
 
+def without_unknown_words_for_times(pool: CandidatePool, text: str) -> CandidatePool:
+    """The same candidates as a query has them without its words for a time that no memory holds: of a day to come
+    hardly anything is known."""
+    known = all_words_of_lexicon_lists(lexicons_of_question(text), *_TIME_WORD_LEXICON_LISTS)
+    is_time = [bool(_ISO_DATE_OR_NUMBER_PATTERN.fullmatch(word)) or word in known for word in pool.words]
+    kept = [
+        word for word, unknown, time in zip(pool.words, pool.unknown, is_time, strict=True) if not (unknown and time)
+    ]
+    return pool if not kept or len(kept) == len(pool.words) else restrict_query_words_of_pool(pool, kept, pool.cosine)
+
+
 def closing_text_of_message(text: str) -> str:
     """What a message comes to. Of three sentences or more: its last one, if that is a question that names something,
     else the last two. Of fewer: what is asked behind a comma ("I forgot, when is the choir?"); "" if nothing is."""
@@ -100,7 +114,8 @@ def closing_text_of_message(text: str) -> str:
 
 
 def _question_behind_comma(sentence: str) -> str:
-    """The clause that asks, behind one that only leads to it; "" if there is none, or what leads to it asks, too."""
+    """The clause that asks, behind one that only leads to it; "" if there is none, or what leads to it asks, too, or
+    names several things: "Tom lives in Rome, which is warm"."""
     patterns = [pattern for lexicon in lexicons_of_question(sentence) if (pattern := lexicon.pattern("question"))]
 
     def asks_for_something(clause: str) -> bool:
@@ -108,7 +123,9 @@ def _question_behind_comma(sentence: str) -> str:
 
     for comma in _COMMA.finditer(sentence):
         if asks_for_something(asked := sentence[comma.end() :].strip()):
-            return "" if asks_for_something(sentence[: comma.start()].strip()) else asked
+            led = sentence[: comma.start()].strip()
+            leads = asked.endswith(_QUESTION_MARKS) or len(content_words(led)) < MIN_QUESTION_CONTENT_WORDS
+            return asked if leads and not asks_for_something(led) else ""
     return ""
 
 

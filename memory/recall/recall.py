@@ -208,7 +208,9 @@ class RecallMemories:
         rank = partial(self.rank, scope)
         if ranked.has_no_match and self.respell is not None:
             ranked = await rank_respelled(rank, self.respell, scope, query, ranked)
-        ranked = await with_memories_of_named_days_near(self.ledger, rank, scope, query, ranked, self.now().date())
+        ranked = await with_memories_of_named_days_near(
+            self.ledger, rank, scope, query, ranked, today=self.now().date()
+        )
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)

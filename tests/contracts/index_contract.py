@@ -331,38 +331,44 @@ class IndexContract:
             [cosine for cosine, _ in expected[:5]], abs=COSINE_TOLERANCE
         )
 
-    @pytest.mark.parametrize(
-        ("text", "query"),
-        [
-            ("東京で寿司を食べました", "寿司"),
-            ("昨日、友達と公園で桜を見た。", "桜"),
-            ("昨日、友達と公園で桜を見た。", "公園の桜"),
-            ("나는 학교에 갔다", "학교"),
-            ("ฉันชอบกินข้าวผัด", "ข้าวผัด"),
-            ("Она живёт в Москве", "москве"),
-            ("我们在北京看了长城", "长城"),
-            ("She walked the dogs", "walking dog"),
-            ("I don’t like ice", "dont ice"),
-            ("The code of the shed is 4711.", "4711"),
-            ("We paid 1,000 for it", "1000"),
-            ("She lives on the 3rd floor", "floor 3"),
-            ("地下鉄は12時に来た", "12"),
-            ("Our wedding was in May", "May 2024"),
-            ("I lent it to Will", "What did he lend, and was it Will?"),
-            ("She takes vitamin D", "D"),
-            ("We won", "Who won?"),
-            ("Bob: Will came", "Was it Will?"),
-            ("She came on 3 May 2026", "2026-05-03"),
-            ("She came on 3 May 2026", "on may 3rd"),
-            ("She came on Sept. 4", "4 September"),
-            ("The train at 09:05", "9"),
-            ("Agent 007", "007"),
-            ("I don\u00b4t like ice", "dont ice"),
-        ],
-    )
-    async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
+    async def test_words_are_found_in_any_script_and_form(self, index: Index) -> None:
+        found = {
+            (text, query): await self._memories_with_words(index, text, query)
+            for text, query in (
+                ("東京で寿司を食べました", "寿司"),
+                ("昨日、友達と公園で桜を見た。", "桜"),
+                ("昨日、友達と公園で桜を見た。", "公園の桜"),
+                ("나는 학교에 갔다", "학교"),
+                ("ฉันชอบกินข้าวผัด", "ข้าวผัด"),
+                ("Она живёт в Москве", "москве"),
+                ("我们在北京看了长城", "长城"),
+                ("She walked the dogs", "walking dog"),
+                ("Mias Geigenstunde ist bei Frau Adler", "Geige"),
+                ("Het routerwachtwoord ligt in de la van mijn bureau", "wachtwoord"),
+                ("I don’t like ice", "dont ice"),
+                ("The code of the shed is 4711.", "4711"),
+                ("We paid 1,000 for it", "1000"),
+                ("She lives on the 3rd floor", "floor 3"),
+                ("地下鉄は12時に来た", "12"),
+                ("Our wedding was in May", "May 2024"),
+                ("I lent it to Will", "What did he lend, and was it Will?"),
+                ("She takes vitamin D", "D"),
+                ("We won", "Who won?"),
+                ("Bob: Will came", "Was it Will?"),
+                ("She came on 3 May 2026", "2026-05-03"),
+                ("She came on 3 May 2026", "on may 3rd"),
+                ("She came on Sept. 4", "4 September"),
+                ("The train at 09:05", "9"),
+                ("Agent 007", "007"),
+                ("I don\u00b4t like ice", "dont ice"),
+            )
+        }
+        assert {row: ids for row, ids in found.items() if ids != (memory_id(2),)} == {}
+
+    @staticmethod
+    async def _memories_with_words(index: Index, text: str, query: str) -> tuple[MemoryId, ...]:
         await index.upsert([point(1, "harbor violin"), point(2, normalize_text_for_bm25(text))])
-        assert (await candidates(index, ADA, index_query(query))).ids == (memory_id(2),)
+        return (await candidates(index, ADA, index_query(query))).ids
 
     async def test_what_differs_in_a_number_alone_is_told_apart(self, index: Index) -> None:
         await index.upsert([point(number, f"The code of door {number} is {9 * number}") for number in range(1, 31)])

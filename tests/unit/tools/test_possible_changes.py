@@ -89,3 +89,29 @@ async def test_what_is_known_to_have_changed_one_memory_is_not_said_to_change_an
     found = await use("recall", query="nightly backups S3 bucket Dublin", format="memories", limit=1)
     assert [memory["id"] for memory in found["memories"]] == [old["id"]]
     assert "near" not in found
+
+
+async def test_a_dated_change_is_one_of_what_was_stored_before_without_a_date(use: Use) -> None:
+    """Since when the undated fact is true nobody has told; the day of storing it is not its beginning."""
+    [old] = await stored(use, "The vet of Mogli is Dr Rombach, call 55012.")
+    new = await use("store", text="The vet of Mogli is now Dr Beck, call 55012.", when="2026-10-20")
+    assert [one["id"] for one in new["may_supersede"]] == [old["id"]]
+    assert (await recalled(use, "Who is the vet of Mogli?"))[0].startswith("The vet of Mogli is now")
+    told = await use("store", text="The vet of Mogli was Dr Novak, call 55012.", when="2019-05-01")
+    assert "may_supersede" not in told
+
+
+async def test_what_said_the_same_as_a_superseded_memory_is_named(use: Use) -> None:
+    """Stored beside it in other words, it stayed current and came first."""
+    old, same, other = await stored(
+        use,
+        "Pull requests of the depot team are small, at most 300 lines of changes.",
+        "The depot team keeps pull requests small: 300 lines of changes at most.",
+        "The harbour team meets on Mondays for an hour.",
+    )
+    assert same["resembles"]["id"] == old["id"]  # type: ignore[index]
+    new = await use("store", text="The depot team gave up the limit for pull requests.", supersedes=old["id"])
+    assert f"{same['id']}, which says much of what {old['id']} said, is still current" in new["notice"]
+    assert str(other["id"]) not in new["notice"].replace(str(same["id"]), "").replace(str(old["id"]), "")
+    again = await use("store", text="The depot team gave up the limit for pull requests.", supersedes=same["id"])
+    assert (again["id"], again["superseded"]["id"]) == (new["id"], same["id"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.dictionaries import is_dictionary_word
 from madeleine.inference.stems import stem_word_of_language
 from madeleine.memory.rules.spelling import spelling_corrections_from_texts, typing_error_count
 from madeleine.memory.text.normalization import fold_text
@@ -130,3 +131,12 @@ def test_typing_errors_are_a_distance_that_letters_bound(word: str, other: str) 
 
 def test_two_swapped_letters_are_one_error() -> None:
     assert typing_error_count("frankfrut", "frankfurt") == 1
+
+
+def test_a_word_of_the_language_of_the_question_is_no_typing_error() -> None:
+    """ADR 101: "leitet" was searched for as "leidet"."""
+    texts = ("wer leidet hier", "der vermietet das haus")
+    query = "Wer leitet den Chor, und was sagt der Vermieter?"
+    assert spelling_corrections_from_texts(["leitet", "vermieter"], texts, query, is_word=is_dictionary_word) == {}
+    found = spelling_corrections_from_texts(["vermeiter"], texts, "Wo wohnt der Vermeiter?", is_word=is_dictionary_word)
+    assert found == {"vermeiter": "vermietet"}

@@ -6,6 +6,7 @@ from datetime import date
 
 from madeleine.memory.text.future_days import (
     dates_in_text_as_iso_periods,
+    days_to_come_in_text,
     iso_periods_in_text_ranges_as_first_day,
     validity_start_stated_in_text,
 )
@@ -78,6 +79,22 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
 )
 def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
     assert [day.text for day in dates_in_text_as_iso_periods(text, TOLD)] == days
+
+
+@for_each_row(
+    ("text", "days"),
+    [
+        ("The portal may come at the end of January, 2027-01-29.", "2027-01-29 2027-01-29"),
+        ("The kiosk is closed from 3 to 9 February 2027", "2027-02-03 2027-02-09"),
+        ("Ann comes tomorrow", "2026-11-26 2026-11-26"),
+        ("On 9 December or on 12 December", ""),
+        ("We met on 3 May", ""),
+        ("Nothing is planned", ""),
+    ],
+)
+def test_a_text_tells_of_one_day_to_come(text: str, days: str) -> None:
+    found = days_to_come_in_text(text, TOLD)
+    assert " ".join(map(str, found or ())) == days
 
 
 def test_of_a_period_the_first_day_can_be_asked_for_alone() -> None:

@@ -11,6 +11,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     asks_for_what_was_before,
     asks_for_what_was_first,
     is_answered_only_by_older_statement,
+    newer_names_other_bearer_of_first_name,
     newer_replaces_older_score,
     question_mentions_only_older_statement,
     scores_with_newer_versions_before_older,
@@ -73,6 +74,19 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
         )
         is alone
     )
+
+
+@for_each_row(
+    ("question", "newer", "is_other"),
+    [
+        ("Wie ist die Nummer von Paula Weiß?", "Paula Wiese fährt mit, ihre Nummer ist 909", True),
+        ("Wie ist die Nummer von Paula Weiß?", "Paula Weiß hat eine neue Nummer: 909", False),
+        ("Wie ist die Nummer von Paula Weiß?", "Paula hat eine neue Nummer: 909", False),
+        ("Wie ist Paulas Nummer?", "Paula Wiese fährt mit, ihre Nummer ist 909", False),
+    ],
+)
+def test_two_of_one_first_name_are_two(question: str, newer: str, is_other: bool) -> None:
+    assert newer_names_other_bearer_of_first_name(question, newer, "Die Lehrerin Paula Weiß hat 990") is is_other
 
 
 BOTH_NEAR = (0.6, 0.6)
