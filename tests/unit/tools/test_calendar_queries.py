@@ -205,15 +205,15 @@ async def test_a_period_around_today_stays_within_limit_and_budget_and_tells_of_
 
 
 async def test_what_lies_on_a_day_to_come_is_near_whatever_is_asked_of_it(use: Use) -> None:
-    """ADR 102: the freeze shares no word with "May we deploy on …?", and speaks against it."""
+    """ADR 102: the freeze shares no word with "May we deploy tomorrow?", and speaks against it."""
     await begun(use)
-    deploys, freeze = "We deploy the depot from the main branch", f"Nothing is shipped from {day(8)} to {day(12)}"
-    for text in (deploys, freeze, f"The fair opens on {day(30)}"):
+    deploys, freeze = "We deploy depots by Argo", f"Nothing is shipped from {day(1)} to {day(5)}"
+    for text in (deploys, freeze, f"The fair opens {day(30)}"):
         await use("store", text=text, when=str(day(-2)))
-    answer = await use("recall", query=f"May we deploy on {day(9):%-d %B %Y}?", format="memories")
+    answer = await use("recall", query="May we deploy depots tomorrow?", format="memories")
     assert [memory["text"] for memory in answer["memories"]] == [deploys]
     assert [memory["text"] for memory in answer["near"]] == [freeze]
-    assert answer["notice"] == f"Near is first what is dated {day(9)}."
-    assert "near" not in await use("recall", query=f"May we deploy on {day(20)}?", format="memories")
-    windowed = await use("recall", query=f"May we deploy on {day(9)}?", until=str(day(0)), format="memories")
-    assert "Near" not in windowed.get("notice", "")
+    assert answer["notice"] == f"Near is first what is dated {day(1)}."
+    assert "near" not in await use("recall", query="May we deploy depots in eight days?", format="memories")
+    asked = await use("recall", query="May we deploy depots tomorrow?", until=str(day(0)), format="memories")
+    assert "Near" not in asked.get("notice", "")
