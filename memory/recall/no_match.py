@@ -93,4 +93,5 @@ async def with_memories_of_named_days_near(
     if not (ids := dated_ids[:MAX_NEAR_MEMORIES_OF_NAMED_DAYS]):
         return ranked
     notice = f"Near is first what is dated {days_as_text(days)}."
-    return replace(ranked, of_named_days=tuple(ids), notices=(*ranked.notices, notice))
+    others = (each for each in ranked.notices if each != no_match_dated_notice(days))
+    return replace(ranked, of_named_days=tuple(ids), notices=(*others, notice))
