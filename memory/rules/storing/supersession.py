@@ -40,9 +40,9 @@ MIN_POSSIBLE_CHANGE_SCORE = -2.0
 """Least score of a memory that tells of a change to name what it may have changed. Nothing is proposed (ADR 74)."""
 MAX_POSSIBLE_CHANGES_NAMED = 3
 """Memories that one which tells of a change may have changed; whoever stores it has their texts, and chooses."""
-MIN_POSSIBLE_CHANGE_NEARNESS = 0.5
-"""Of `possible_change_nearness`: of 52 changes that agents told in their own words, 30 name what they changed, and 15
-name other memories alone."""
+MIN_POSSIBLE_CHANGE_NEARNESS = 0.6
+"""Of `possible_change_nearness`. From 0.5 on, of 52 changes that agents told in their own words 30 name what they
+changed, and 15 name other memories alone; of two other lives no right one lies below 0.6."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6

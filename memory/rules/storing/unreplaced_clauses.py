@@ -23,9 +23,11 @@ from madeleine.memory.text.sentences import split_sentences
 
 MAX_UNREPLACED_CLAUSES_CHARS = 300
 MIN_UNREPLACED_CLAUSE_WORDS = 2
-"""Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed."""
+"""Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed. Beside a
+long number one is enough."""
 MIN_UNREPLACED_WORDS_OF_MORE_THAN_ONE_FACT = 5
 """Of a text that is one clause. Of 494 changes of one fact (`make truth`) 10 % leave so many of the old words."""
+_LONG_NUMBER_PATTERN = re.compile(r"(?<![\d-])(?!(?:19|20)\d\d(?!\d))\d{4,}(?!-)")
 _CERTAIN_CLAUSE_END_PATTERN = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n()（）]|\s[-–—]\s")
 _COMMA_REGEX = r",(?=\s|$)|[，、،]"
 
@@ -60,16 +62,22 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
     for clause in _split_into_clauses(new.analysed_text):
         if known & (words := StatementForComparison(clause).content_words_by_stem.keys()):
             replaced.add(_clause_with_greatest_shared_share(stems, words))
-    telling = _content_stems_without_values(old)
+    telling = _content_stems_without_values(old) - new.content_words_by_stem.keys()
     is_scheduled = _names_weekday(new.analysed_text)
     besides = [
         clause
         for clause, own in stems.items()
         if clause not in replaced
         and not (is_scheduled and own & new.content_words_by_stem.keys() and _names_weekday(AnalysedText(clause)))
-        and len(own & telling - new.content_words_by_stem.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
+        and len(own & telling) >= (1 if _holds_number_lacking_in(new, clause) else MIN_UNREPLACED_CLAUSE_WORDS)
     ]
     return " … ".join(besides)[:MAX_UNREPLACED_CLAUSES_CHARS]
+
+
+def _holds_number_lacking_in(new: StatementForComparison, clause: str) -> bool:
+    """A long number, as of a phone or a port: nobody changes it by not telling it. A year or an hour is none."""
+    numbers = _LONG_NUMBER_PATTERN.findall(clause)
+    return bool(numbers) and not any(number in new.text for number in numbers)
 
 
 def _content_stems_without_values(statement: StatementForComparison) -> set[str]:

@@ -91,6 +91,12 @@ async def moved(use: Use) -> tuple[str, str, str]:
             "Rosa the cleaner comes with her own key on Fridays",
         ),
         ("store", "The office opens at 9 and closes at 17.", "The office opens at 8 and closes at 16.", ""),
+        (
+            "store",
+            "The nurses of Sonnenschein come three times a week, phone 07641 55821.",
+            "The nurses come every day now.",
+            "phone 07641 55821",
+        ),
     ],
 )
 async def test_what_the_superseded_memory_said_besides_is_named(
