@@ -51,6 +51,7 @@ _DATE_OR_NUMBER_PATTERN = re.compile(
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
 _CAMEL_CASE_NAME_PATTERN = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
 """Three parts and more ("parseOrderLine"): two are a brand or a surname as often, as is a run of capitals."""
+_TWO_CAPITALISED_WORDS_PATTERN = re.compile(r"(?=\b([A-ZÀ-ÞА-Я][^\W\d_]+) ([A-ZÀ-ÞА-Я][^\W\d_]+))")
 _TICKET_KEY_PATTERN = re.compile(r"\b[A-Z][A-Z0-9]+-\d+\b", re.ASCII)
 _LEFT_OUT_LEXICON_LISTS = ("question_words", "function_words", "joining_words", "stop_words")
 
@@ -80,16 +81,14 @@ def content_words(question: str) -> tuple[str, ...]:
 def _last_names_spelt_like(left_out: Set[str], question: str, lexicons: Sequence[Lexicon]) -> set[str]:
     """Of words that ask or join those that are part of a name: with a capital behind another word with one, as in
     "Paula Weiß" and "Anna May"; not "Annas Name", which is a noun that asks, nor where all words have capitals."""
-    pieces = [piece for piece in _LETTER_OR_DIGIT_RUN_PATTERN.findall(question) if piece.isalpha()]
-    if len(pieces) > MAX_WORDS_OF_NAME and all(piece[0].isupper() for piece in pieces):
+    if not (pairs := _TWO_CAPITALISED_WORDS_PATTERN.findall(question)):
+        return set()
+    others = [piece for piece in question.split() if piece[0].islower()]
+    if not others and len(question.split()) > MAX_WORDS_OF_NAME:
         return set()
     nouns = all_words_of_lexicon_lists(tuple(lexicons), "question_nouns")
-    found = set()
-    for first, last in pairwise(pieces):
-        name, word = (normalize_and_drop_apostrophes(piece).lower() for piece in (first, last))
-        if first.istitle() and last.istitle() and name not in left_out and word in left_out and word not in nouns:
-            found.add(word)
-    return found
+    folded = (tuple(normalize_and_drop_apostrophes(piece).lower() for piece in pair) for pair in pairs)
+    return {last for first, last in folded if first not in left_out and last in left_out and last not in nouns}
 
 
 def name_index_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
