@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
+from itertools import pairwise
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
@@ -27,7 +28,9 @@ _PERIOD_LAST_DAY_PATTERN = re.compile(
     rf"\s*[-–/]\s*\d|\s*\d{{1,2}}\s?[日号號일月월]|\s*(?:[^\W\d_]+\s+){{0,2}}{_ISO_DAY_OR_MONTH_REGEX}"
 )
 """Behind the first day of a period, which has an end."""
-_PERIOD_FIRST_DAY_PATTERN = re.compile(r"(?<![\w.,:/-])(\d{1,2})\.?\s*(?:[-–/]|[^\W\d_]{1,4})\s*\Z")
+_PERIOD_FIRST_DAY_PATTERN = re.compile(
+    r"(?<![\w.,:/-])(\d{1,2})(?:\.|er|[º°ª]|st|nd|rd|th)?\s*(?:[-–/]|[^\W\d_]{1,4})\s*\Z"
+)
 """Before the last day of a period: "3 to", "3. bis", "3-"."""
 MAX_DAYS_TO_COME_WITHOUT_YEAR = timedelta(days=120)
 _CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[,;:，、،]")
@@ -92,11 +95,17 @@ def _end_positions_of_period_days(dated: str, text: str) -> Iterator[tuple[int, 
     one day to another."""
     low = dated.lower()
     for lexicon in probable_lexicons(text):
-        change = lexicon.pattern("change")
+        # "Closed from 24 December to 2 January" tells of an end, and moves nothing.
+        change = lexicon.pattern_without_concepts("change", "over, finished", "cancelled, given up", "stopped, closed")
         for start, end, _ in _validity_start_days_in_text(low, lexicon):
             rest = _PERIOD_LAST_DAY_PATTERN.match(low, end)
             if rest and rest[1] and not (change and change.search(low[:start])):
                 yield end, rest.end()
+        until = lexicon.pattern("not_in_time")
+        for first, last in pairwise(_ISO_DAY_OR_MONTH_PATTERN.finditer(low)):
+            between = low[first.end() : last.start()].strip()
+            if until and until.fullmatch(between) and not (change and change.search(low[: first.start()])):
+                yield first.end(), last.end()
 
 
 def _first_day_of_numeric_range(text: str, last: re.Match[str]) -> Iterator[str]:

@@ -77,6 +77,13 @@ class Lexicon:
         lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
         return self._compile_pattern_lines(lines) if lines.strip() else None
 
+    @cache  # noqa: B019
+    def pattern_without_concepts(self, name: str, *concepts: str) -> re.Pattern[str] | None:
+        """Compiled from the lines of the entry but for those that begin with one of the comments `(?#concept)`."""
+        lines = self.entries.get("patterns", {}).get(name, "").strip().splitlines()
+        others = [line for line in lines if not line.startswith(tuple(f"(?#{concept})" for concept in concepts))]
+        return self._compile_pattern_lines("\n".join(others)) if others else None
+
     def start_of_match_at_end(self, name: str, text: str) -> int | None:
         """Where a match of the pattern begins that reaches the end of the text."""
         matches = pattern.finditer(text) if (pattern := self.pattern(name)) else ()

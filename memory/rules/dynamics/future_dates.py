@@ -127,14 +127,15 @@ def announced_days(
     text: str, when: tuple[TextOrDatedAction, ...], *, created_at: datetime, happened_at: datetime
 ) -> Days | None:
     """The one day or period that the text of a memory with these dates names, or tells from the day of telling
-    ("tomorrow"), where that was still to come when it was told and none of its dates was; None for none, and for
-    several (ADR 99). A question for days asks it of each match."""
+    ("tomorrow"), where that was still to come when it was told, and none of its dates was but those of the period;
+    None for none, and for several (ADR 99). A question for days asks it of each match."""
     if len(text) > MAX_ANNOUNCEMENT_CHARS:
         return None
     told = _day_on_which_text_was_told(text, created_at=created_at, happened_at=happened_at)
-    if any(first.date() > told for first, _ in time_spans_of_timeline(when, happened_at)):
-        return None
-    return days_to_come_in_text(text, told)
+    dated = [first.date() for first, _ in time_spans_of_timeline(when, happened_at) if first.date() > told]
+    days = days_to_come_in_text(text, told)
+    is_period_of_dates = days is not None and days[0] < days[1] and all(days[0] <= day <= days[1] for day in dated)
+    return days if not dated or is_period_of_dates else None
 
 
 def have_different_future_days(new: Memory, old: Memory) -> bool:

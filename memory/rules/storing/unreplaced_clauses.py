@@ -27,6 +27,8 @@ MIN_UNREPLACED_CLAUSE_WORDS = 2
 long number one is enough."""
 MIN_UNREPLACED_WORDS_OF_MORE_THAN_ONE_FACT = 5
 """Of a text that is one clause. Of 494 changes of one fact (`make truth`) 10 % leave so many of the old words."""
+VALUE_SIMILARITY = 0.3
+"""Of two clauses that both tell a number or a weekday, beside the share of their words."""
 _LONG_NUMBER_PATTERN = re.compile(r"(?<![\d-])(?!(?:19|20)\d\d(?!\d))\d{4,}(?!-)")
 _CERTAIN_CLAUSE_END_PATTERN = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n()（）]|\s[-–—]\s")
 _COMMA_REGEX = r",(?=\s|$)|[，、،]"
@@ -58,10 +60,10 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
         return ""
 
     known = frozenset[str]().union(*stems.values())
-    replaced = {_clause_with_greatest_shared_share(stems, new.content_words_by_stem.keys())}
+    replaced = {_most_similar_clause(stems, new.content_words_by_stem.keys(), tells_value=_tells_value(new.text))}
     for clause in _split_into_clauses(new.analysed_text):
         if known & (words := StatementForComparison(clause).content_words_by_stem.keys()):
-            replaced.add(_clause_with_greatest_shared_share(stems, words))
+            replaced.add(_most_similar_clause(stems, words, tells_value=_tells_value(clause)))
     telling = _content_stems_without_values(old) - new.content_words_by_stem.keys()
     is_scheduled = _names_weekday(new.analysed_text)
     besides = [
@@ -88,15 +90,23 @@ def _content_stems_without_values(statement: StatementForComparison) -> set[str]
     }
 
 
-def _clause_with_greatest_shared_share(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
+def _most_similar_clause(stems: Mapping[str, Collection[str]], words: Collection[str], *, tells_value: bool) -> str:
     """The clause with the greatest share of its words among them, of several the longest. Not with the most: the clause
-    that names the subject shares that, too, whatever is told of it. A clause of one word has a share of a half."""
+    that names the subject shares that, too, whatever is told of it. A clause of one word has a share of a half. One
+    that tells a number or a weekday is more like another that does: "they can only stretch to 585,000" is of the
+    budget."""
 
-    def shared(clause: str) -> tuple[float, int]:
+    def similarity(clause: str) -> tuple[float, int]:
         count = sum(stem in words for stem in stems[clause])
-        return count / (1 + len(stems[clause])), count
+        share = count / (1 + len(stems[clause]))
+        return share + (VALUE_SIMILARITY if tells_value and _tells_value(clause) else 0.0), count
 
-    return max(stems, key=shared)
+    return max(stems, key=similarity)
+
+
+def _tells_value(text: str) -> bool:
+    reading = AnalysedText(text)
+    return any(map(str.isdigit, text)) or bool(reading.words_in_lexicon_lists("numbers")) or _names_weekday(reading)
 
 
 def _split_into_clauses(reading: AnalysedText) -> Iterator[str]:

@@ -71,6 +71,7 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
         ("away from 3 to 9 February 2027", ["2027-02-03", "2027-02-09"]),
         ("vom 3. bis 9. Februar 2027 verreist", ["2027-02-03", "2027-02-09"]),
         ("from 18 December to 4 January", ["2026-12-18", "2027-01-04"]),
+        ("vom 1er au 10 janvier", ["2027-01-01", "2027-01-10"]),
         ("room 12 on 9 February 2027", ["2027-02-09"]),
         ("moved from 8 December to 15 December", ["2026-12-08", "2026-12-15"]),
         ("on 29 February", []),
@@ -86,6 +87,10 @@ def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days
     [
         ("The portal may come at the end of January, 2027-01-29.", "2027-01-29 2027-01-29"),
         ("The kiosk is closed from 3 to 9 February 2027", "2027-02-03 2027-02-09"),
+        ("The office is closed from 24 December to 2 January", "2026-12-24 2027-01-02"),
+        ("Das Büro ist vom 24. Dezember bis 2. Januar geschlossen", "2026-12-24 2027-01-02"),
+        ("La boutique sera fermée du 1er au 10 janvier", "2027-01-01 2027-01-10"),
+        ("Moved from 24 December to 2 January", ""),
         ("Ann comes tomorrow", "2026-11-26 2026-11-26"),
         ("On 9 December or on 12 December", ""),
         ("We met on 3 May", ""),
