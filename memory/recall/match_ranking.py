@@ -37,7 +37,12 @@ from madeleine.memory.recall.scoring import (
     without_weak_companions,
 )
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
-from madeleine.memory.recall.true_versions import distinct_true_version_ids, read_and_find_preferences, true_version_ids
+from madeleine.memory.recall.true_versions import (
+    distinct_true_version_ids,
+    read_and_find_preferences,
+    true_version_ids,
+    with_versions_asked_for,
+)
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.ranking.matching import RecallGateOutcome, matching_and_near_positions
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
@@ -135,15 +140,21 @@ class MatchRanker:
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
         true = await true_version_ids(self.ledger, scope, query, pool, {*dict(best_first), *gated.near_ids})
         shown: dict[MemoryId, float] = {}
+        matches_of: dict[MemoryId, list[MemoryId]] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
+                matches_of.setdefault(version, []).append(id_)
         newer = await self._put_newer_versions_first(scope, query, shown, pool)
         ordered = newer.scores
         matched = {pool.ids[i]: pool.features[i] for i in matching}
         read, preferences = await read_and_find_preferences(
             self.ledger, scope, ordered, matched=matched, true=true, read=newer.read
         )
+        if query.as_of is None:
+            read = await with_versions_asked_for(
+                self.ledger, scope, query.text, pool=pool, read=read, matches_of=matches_of
+            )
         return RankedCandidates(
             scores=ordered,
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},

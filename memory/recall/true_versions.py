@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.truth import id_of_version_true_at
+from madeleine.memory.rules.dynamics.truth import dated_start_of_superseded_text, id_of_version_true_at
 from madeleine.memory.rules.dynamics.windows import has_date_in_window, id_of_version_in_window
+from madeleine.memory.rules.ranking.blended import analyse_query
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, asks_for_what_was_first
+from madeleine.memory.rules.storing.statements import StatementForComparison
+
+MAX_MATCHES_OF_FIRST_VERSION = 10
+"""Best matches of which the first version is looked up for a question that asks what was first."""
 
 
 async def true_version_ids(
@@ -64,3 +71,48 @@ async def read_and_find_preferences(
         read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
     of_ledger = {id_ for id_ in versions if id_ in read and read[id_].category == "procedural"}
     return read, frozenset(of_index.intersection(shown) | of_ledger)
+
+
+async def with_versions_asked_for(
+    ledger: RecallLedger,
+    scope: Scope,
+    question: str,
+    *,
+    pool: CandidatePool,
+    read: Mapping[MemoryId, Memory],
+    matches_of: Mapping[MemoryId, Sequence[MemoryId]],
+) -> Mapping[MemoryId, Memory]:
+    """`read`, where `before` of a memory tells not the version before the last, but one by which it was found, if that
+    alone holds a word of the question, or the first one, if it asks what was first. `matches_of`: the matching
+    versions, best first, by the one that is shown."""
+    query = analyse_query(question)
+    if asks_for_past(query) and asks_for_what_was_first(query):
+        best = list(matches_of)[:MAX_MATCHES_OF_FIRST_VERSION]
+        chains = (await ledger.all_versions_by_memory_id(scope, best)).items()
+        earlier = {shown: (chain[-1], chain[0]) for shown, chain in chains if len(chain) > 1}
+    else:
+        found_by = {shown: [one for one in ids if one != shown] for shown, ids in matches_of.items()}
+        if missing := [shown for shown, ids in found_by.items() if ids and shown not in read]:
+            read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
+        asked = {
+            shown: match
+            for shown, matches in found_by.items()
+            for match in reversed(matches)
+            if shown in read and _holds_word_that_is_not_told(pool, match, read[shown])
+        }
+        memories = await ledger.memories_with_ids(scope, list(asked.values())) if asked else []
+        versions = {memory.id: memory for memory in memories if memory.truth == "superseded"}
+        earlier = {shown: (read[shown], versions[match]) for shown, match in asked.items() if match in versions}
+    told = {shown: replace(memory, before=_superseded_text(version)) for shown, (memory, version) in earlier.items()}
+    return {**read, **told} if told else read
+
+
+def _superseded_text(version: Memory) -> str:
+    return dated_start_of_superseded_text(version.scene.when, version.happened_at, version.scene.action)
+
+
+def _holds_word_that_is_not_told(pool: CandidatePool, match: MemoryId, shown: Memory) -> bool:
+    """Whether the match holds a word of the question that neither the memory shown for it nor its `before` holds."""
+    words = " ".join(word for word, holds in zip(pool.words, pool.holds[pool.ids.index(match)], strict=True) if holds)
+    told = StatementForComparison(f"{shown.scene.action} {shown.before}").content_words_by_stem.keys()
+    return bool(StatementForComparison(words).content_words_by_stem.keys() - told)

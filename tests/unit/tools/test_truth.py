@@ -124,12 +124,13 @@ async def test_any_version_brings_the_current_one_once_with_its_past(use: Use, q
     _, _, oslo = await moved(use)
     [item] = (await use("recall", query=query, format="memories"))["memories"]
     assert (item["id"], item["text"]) == (oslo, OSLO)
-    assert (item["since"], item["before"]) == ("2026-06-15", BEFORE)
+    before = f"2025-01: {LYON}" if query == LYON else BEFORE  # the version that holds what is asked (ADR 103)
+    assert (item["since"], item["before"]) == ("2026-06-15", before)
     block = (await use("recall", query=query, format="prompt"))["prompt"]
-    assert f"[SEMANTIC] {OSLO} (since 2026-06-15; before: {BEFORE})" in block
+    assert f"[SEMANTIC] {OSLO} (since 2026-06-15; before: {before})" in block
     impression = await use("recall", query=query, format="fragments")
     assert impression["fragments"] == f"<recall>{OSLO}</recall>"
-    assert [(one["since"], one["before"]) for one in impression["sources"]] == [("2026-06-15", BEFORE)]
+    assert [(one["since"], one["before"]) for one in impression["sources"]] == [("2026-06-15", before)]
 
 
 @pytest.mark.parametrize(
@@ -518,3 +519,19 @@ async def test_a_version_before_the_superseded_one_that_nobody_decided_about_is_
     assert "still current" not in again["notice"]
     codes = [text for text in await recalled(use, "What is the stage door code?") if "code" in text]
     assert codes == [third]
+
+
+async def test_before_tells_the_version_that_is_asked_for(use: Use) -> None:
+    """Of three versions the first could not be told, though it was found by its own words."""
+    first = "The budget of the villa is 640 thousand, granted by Hartwell."
+    later = "The budget of the villa was cut to 585 thousand.", "The budget of the villa is 610 thousand after all."
+    told = await use("store", text=first, when="2026-05-02")
+    for text, month in zip(later, ("07", "09"), strict=True):
+        told = await use("store", text=text, when=f"2026-{month}-02", supersedes=told["id"])
+    for question, before in (
+        ("What is the budget of the villa?", f"2026-07-02: {later[0]}"),
+        ("What was the original budget of the villa?", f"2026-05-02: {first}"),
+        ("What did Hartwell grant for the villa?", f"2026-05-02: {first}"),
+    ):
+        [found] = (await use("recall", query=question, format="memories"))["memories"]
+        assert [found["text"], found["before"]] == [later[1], before]
