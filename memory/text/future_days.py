@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
 from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.written_dates import text_with_iso_dates, with_abbreviated_months_written_out
+from madeleine.memory.text.written_dates import (
+    month_numbers_by_name_in_text,
+    text_with_iso_dates,
+    with_abbreviated_months_written_out,
+)
 
 _ISO_DAY_OR_MONTH_REGEX = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
 _ENGLISH_MONTH_REGEX = "|".join(ENGLISH_MONTH_NAMES)
@@ -33,7 +37,7 @@ _PERIOD_FIRST_DAY_PATTERN = re.compile(
 )
 """Before the last day of a period: "3 to", "3. bis", "3-"."""
 MAX_DAYS_TO_COME_WITHOUT_YEAR = timedelta(days=120)
-_CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[,;:，、،]")
+_CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[;，、،]|[,:](?!\d)")
 
 
 def dates_in_text_as_iso_periods(text: str, told: date) -> list[IsoPeriod]:
@@ -64,7 +68,8 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
     """The one day or period to come that a text of this day names, or tells from it ("tomorrow"), as a day or a part of
     a year; None for none, and for several. Without its year it must be near: "on 3 May", told in November, may have
     been."""
-    dated = day_spans_in_text(text, told) if any(map(str.isdigit, text)) else set()
+    names_date = any(map(str.isdigit, text)) or month_numbers_by_name_in_text(text)
+    dated = day_spans_in_text(text, told) if names_date else set()
     days = dated | days_announced_by_relative_words(text, told)
     # "At the end of January, 2027-01-29" tells one day twice.
     told_narrowly = {
@@ -149,7 +154,29 @@ def _with_dates_as_iso(text: str, told: date) -> str:
     """Several rules read the dates of one text."""
     for lexicon in probable_lexicons(text) if any(map(str.isdigit, text)) else ():
         text = with_abbreviated_months_written_out(text, lexicon)
-    return _DATE_WITH_MONTH_NAME_PATTERN.sub(lambda match: _iso_date_of_match(match, told), text_with_iso_dates(text))
+    dated = _DATE_WITH_MONTH_NAME_PATTERN.sub(lambda match: _iso_date_of_match(match, told), text_with_iso_dates(text))
+    if months := month_numbers_by_name_in_text(dated):
+        for lexicon in probable_lexicons(text):
+            if pattern := _month_after_from_word_pattern(lexicon):
+                dated = pattern.sub(lambda match: match[1] + _coming_month(match[2], months, told), dated)
+    return dated
+
+
+@cache
+def _month_after_from_word_pattern(lexicon: Lexicon) -> re.Pattern[str] | None:
+    """A month without its year behind a word that says "from": "from January", "ab dem Januar"; not of a period."""
+    words, months = lexicon.pattern("from_day"), "|".join(lexicon.entries.get("months", "").split())
+    if words is None or not months:
+        return None
+    alone = rf"(?!\w)(?!\s*\d)(?!\s+[^\W\d_]{{1,5}}\s+(?:{months}))"
+    return re.compile(rf"({words.pattern}\s+(?:[^\W\d_]+\s+)?)({months}){alone}", re.IGNORECASE)
+
+
+def _coming_month(name: str, months: Mapping[str, int], told: date) -> str:
+    """ISO, where it begins soon after the day of telling; else the name."""
+    number = months[name.lower()]
+    begins = date(told.year + (number <= told.month), number, 1)
+    return begins.isoformat()[:-3] if begins - told <= MAX_DAYS_TO_COME_WITHOUT_YEAR else name
 
 
 def _iso_date_of_match(match: re.Match[str], told: date) -> str:

@@ -32,6 +32,9 @@ TOLD = date(2026, 11, 25)
         ("2027년 1월부터 월세는 1040유로입니다.", "2027-01"),
         ("ابتداء من يناير 2027 الإيجار 1040 يورو", "2027-01"),
         ("From 3 December on the office is closed.", "2026-12-03"),
+        ("The rent goes to 1,425 pounds from January.", "2027-01"),
+        ("Ab Januar kostet die Pacht 420 Euro.", "2027-01"),
+        ("Desde enero el alquiler es de 900 euros.", "2027-01"),
     ],
 )
 def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) -> None:
@@ -54,6 +57,8 @@ def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) 
         "The rent is 980 euros. From January 2027 on it is 1040.",
         "Leni's dentist appointment is on Tuesday, 8 December 2026.",
         "She comes from Lyon.",
+        "From December to February the road is closed.",
+        "The gym is closed on Sundays from May.",
     ],
 )
 def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None:
