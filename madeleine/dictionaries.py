@@ -42,5 +42,5 @@ def _hash_of_word(word: str) -> int:
 
 def _without_accents_and_case(text: str) -> str:
     if not text.isascii():
-        text = _COMBINING_MARK_PATTERN.sub("", unicodedata.normalize("NFD", text))
+        text = _COMBINING_MARK_PATTERN.sub("", unicodedata.normalize("NFD", text)).replace("ß", "ss")
     return text.lower()

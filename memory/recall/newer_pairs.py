@@ -92,9 +92,10 @@ def compare_pairs(
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         texts = (newer.statement, older.statement)
-        if newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts)) or (
-            question_repeats_only_older_statement(asked, *texts) and not _supersedes_by_proposals(pair, proposed)
-        ):
+        is_of_other_thing = question_repeats_only_older_statement(
+            asked, *texts
+        ) or newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts))
+        if is_of_other_thing and not _supersedes_by_proposals(pair, proposed):
             unrelated.add(pair.ids)
             continue
         is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)

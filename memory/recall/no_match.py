@@ -35,8 +35,6 @@ def unknown_words_to_name(query: str, ranked: RankedCandidates, today: date) -> 
     nothing is known of "Kubernetes", whatever has a version, and other words may be said in other words. None then of a
     query that names days: a word for a time is no name."""
     words = ranked.pool.unknown_words
-    if words and days_planned_for(query, today) is not None:
-        words = tuple(word for word in words if not word.isdigit())
     if words and not ranked.has_no_match:
         names = {fold_text(name) for name in StatementForComparison(query).words_capitalized_inside_sentence}
         words = tuple(word for word in words if fold_text(word) in names)
@@ -68,9 +66,9 @@ async def rank_respelled(
 def days_planned_for(query: str, today: date) -> Days | None:
     """The one day or week to come that the end of a message names, whatever it asks ("May we deploy on 25 November?",
     "I could go on 3 May"): what lies on it may speak against it. None for a longer time."""
-    asked = closing_text_of_message(query) or query
     if len(query) > MAX_CHARS_OF_MESSAGE_WITH_DAY:
         return None
+    asked = closing_text_of_message(query) or query
     days = days_to_come_in_text(asked, today) or days_to_come_in_text(query, today)
     return days if days and days[1] - days[0] < ONE_WEEK else None
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, RecallIndex
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words, lexicons_of_question
+from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
 from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
 from madeleine.memory.text.sentences import split_sentences
@@ -28,11 +30,13 @@ from madeleine.memory.text.written_dates import (
 END_OF_MESSAGE_SENTENCE_COUNT = 2
 MIN_QUESTION_CONTENT_WORDS = 2
 """Of a question that stands for itself; one with fewer, "What can I do?", is about the sentence before it."""
+MAX_CHARS_OF_SENTENCE_WITH_LEADING_CLAUSE = 300
+"""A longer one is a list, or tells much besides."""
 NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
-_TIME_WORD_LEXICON_LISTS = ("days", "months", "time_words")
-_ISO_DATE_OR_NUMBER_PATTERN = re.compile(r"\d{4}-\d\d-\d\d|\d+")
+_ISO_DATE_PATTERN = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY_OF_MONTH_PATTERN = re.compile(r"[0-3]?\d")
 _COMMA = re.compile(r"[,،，]\s*")
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"[^\W_]+")
@@ -90,12 +94,17 @@ def with_words_of_one_time_joined(pool: CandidatePool, text: str, today: date) -
 
 def without_unknown_words_for_times(pool: CandidatePool, text: str) -> CandidatePool:
     """The same candidates as a query has them without its words for a time that no memory holds: of a day to come
-    hardly anything is known."""
-    known = all_words_of_lexicon_lists(lexicons_of_question(text), *_TIME_WORD_LEXICON_LISTS)
-    is_time = [bool(_ISO_DATE_OR_NUMBER_PATTERN.fullmatch(word)) or word in known for word in pool.words]
-    kept = [
-        word for word, unknown, time in zip(pool.words, pool.unknown, is_time, strict=True) if not (unknown and time)
-    ]
+    hardly anything is known. A month and a number are words for a time beside each other."""
+    lexicons = lexicons_of_question(text)
+    days, months = (
+        all_words_of_lexicon_lists(lexicons, *lists) | english
+        for lists, english in ((("days", "time_words"), set()), (("months",), set(map(str.lower, ENGLISH_MONTH_NAMES))))
+    )
+    times = {word for word in pool.words if _ISO_DATE_PATTERN.fullmatch(word) or word in days}
+    for pair in pairwise(pool.words):
+        if any(word in months for word in pair) and any(_DAY_OF_MONTH_PATTERN.fullmatch(word) for word in pair):
+            times.update(pair)
+    kept = [word for word, unknown in zip(pool.words, pool.unknown, strict=True) if not (unknown and word in times)]
     return pool if not kept or len(kept) == len(pool.words) else restrict_query_words_of_pool(pool, kept, pool.cosine)
 
 
@@ -114,8 +123,10 @@ def closing_text_of_message(text: str) -> str:
 
 
 def _question_behind_comma(sentence: str) -> str:
-    """The clause that asks, behind one that only leads to it; "" if there is none, or what leads to it asks, too, or
-    names several things: "Tom lives in Rome, which is warm"."""
+    """The clause that asks, behind one that only leads to it and names at most one thing; "" if there is none. What
+    names more tells what is asked about: "For my trip to Rome, what do I pack?"."""
+    if len(sentence) > MAX_CHARS_OF_SENTENCE_WITH_LEADING_CLAUSE:
+        return ""
     patterns = [pattern for lexicon in lexicons_of_question(sentence) if (pattern := lexicon.pattern("question"))]
 
     def asks_for_something(clause: str) -> bool:
@@ -124,8 +135,8 @@ def _question_behind_comma(sentence: str) -> str:
     for comma in _COMMA.finditer(sentence):
         if asks_for_something(asked := sentence[comma.end() :].strip()):
             led = sentence[: comma.start()].strip()
-            leads = asked.endswith(_QUESTION_MARKS) or len(content_words(led)) < MIN_QUESTION_CONTENT_WORDS
-            return asked if leads and not asks_for_something(led) else ""
+            leads = len(content_words(led)) < MIN_QUESTION_CONTENT_WORDS and not asks_for_something(led)
+            return asked if leads else ""
     return ""
 
 

@@ -89,7 +89,12 @@ async def with_versions_asked_for(
     if asks_for_past(query) and asks_for_what_was_first(query):
         best = list(matches_of)[:MAX_MATCHES_OF_FIRST_VERSION]
         chains = (await ledger.all_versions_by_memory_id(scope, best)).items()
-        earlier = {shown: (chain[-1], chain[0]) for shown, chain in chains if len(chain) > 1}
+        by_id = {shown: {memory.id: memory for memory in chain} for shown, chain in chains}
+        earlier = {
+            shown: (by_id[shown][shown], chain[0])
+            for shown, chain in chains
+            if shown in by_id[shown] and chain[0].id != shown
+        }
     else:
         found_by = {shown: [one for one in ids if one != shown] for shown, ids in matches_of.items()}
         if missing := [shown for shown, ids in found_by.items() if ids and shown not in read]:

@@ -32,10 +32,6 @@ _PERIOD_LAST_DAY_PATTERN = re.compile(
     rf"\s*[-–/]\s*\d|\s*\d{{1,2}}\s?[日号號일月월]|\s*(?:[^\W\d_]+\s+){{0,2}}{_ISO_DAY_OR_MONTH_REGEX}"
 )
 """Behind the first day of a period, which has an end."""
-_PERIOD_FIRST_DAY_PATTERN = re.compile(
-    r"(?<![\w.,:/-])(\d{1,2})(?:\.|er|[º°ª]|st|nd|rd|th)?\s*(?:[-–/]|[^\W\d_]{1,4})\s*\Z"
-)
-"""Before the last day of a period: "3 to", "3. bis", "3-"."""
 MAX_DAYS_TO_COME_WITHOUT_YEAR = timedelta(days=120)
 _CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[;，、،]|[,:](?!\d)")
 
@@ -89,10 +85,11 @@ def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]
     dated = _with_dates_as_iso(text, told)
     days = {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}
     last_end_by_first_end = dict(_end_positions_of_period_days(dated, text))
+    before_last = _first_day_of_period_pattern(probable_lexicons(text))
     for end, day in days.items():
         if end not in last_end_by_first_end.values():
             last = days.get(last_end_by_first_end.get(end, -1))
-            yield (*_first_day_of_numeric_range(dated, day), day[1], *((last[1],) if last else ()))
+            yield (*_first_day_of_numeric_range(dated, day, before_last), day[1], *((last[1],) if last else ()))
 
 
 def _end_positions_of_period_days(dated: str, text: str) -> Iterator[tuple[int, int]]:
@@ -106,16 +103,25 @@ def _end_positions_of_period_days(dated: str, text: str) -> Iterator[tuple[int, 
             rest = _PERIOD_LAST_DAY_PATTERN.match(low, end)
             if rest and rest[1] and not (change and change.search(low[:start])):
                 yield end, rest.end()
-        until = lexicon.pattern("not_in_time")
+        until = lexicon.pattern("until_day")
         for first, last in pairwise(_ISO_DAY_OR_MONTH_PATTERN.finditer(low)):
             between = low[first.end() : last.start()].strip()
             if until and until.fullmatch(between) and not (change and change.search(low[: first.start()])):
                 yield first.end(), last.end()
 
 
-def _first_day_of_numeric_range(text: str, last: re.Match[str]) -> Iterator[str]:
+@cache
+def _first_day_of_period_pattern(lexicons: tuple[Lexicon, ...]) -> re.Pattern[str]:
+    """Before the last day of a period: "3 to", "1er au", "3. bis", "3-"."""
+    words = [pattern.pattern for lexicon in lexicons if (pattern := lexicon.pattern("until_day"))]
+    return re.compile(
+        rf"(?<![\w.,:/-])(\d{{1,2}})(?:\.|er|[º°ª]|st|nd|rd|th)?\s*(?:{'|'.join(('[-–/]', *words))})\s*\Z"
+    )
+
+
+def _first_day_of_numeric_range(text: str, last: re.Match[str], before_last: re.Pattern[str]) -> Iterator[str]:
     """The day before the last one of a period, if it is told as a number alone."""
-    first = _PERIOD_FIRST_DAY_PATTERN.search(text, 0, last.start())
+    first = before_last.search(text.lower(), 0, last.start())
     if first and len(last[1]) == len("2027-02-09") and int(first[1]) < int(last[1][-2:]):
         yield f"{last[1][:-2]}{int(first[1]):02}"
 
@@ -164,19 +170,22 @@ def _with_dates_as_iso(text: str, told: date) -> str:
 
 @cache
 def _month_after_from_word_pattern(lexicon: Lexicon) -> re.Pattern[str] | None:
-    """A month without its year behind a word that says "from": "from January", "ab dem Januar"; not of a period."""
-    words, months = lexicon.pattern("from_day"), "|".join(lexicon.entries.get("months", "").split())
+    """A month without its year behind words that look ahead: "as of January", "ab dem Januar", "goes to 900 from
+    January", not "in Lyon from January"; nor of a period."""
+    words, months = lexicon.pattern("from_coming_month"), "|".join(lexicon.entries.get("months", "").split())
     if words is None or not months:
         return None
-    alone = rf"(?!\w)(?!\s*\d)(?!\s+[^\W\d_]{{1,5}}\s+(?:{months}))"
+    alone = rf"(?!\w)(?!\s*\d)(?!(?:\s+\S+){{0,4}}?[\s\W]+(?:{months})(?!\w))"
     return re.compile(rf"({words.pattern}\s+(?:[^\W\d_]+\s+)?)({months}){alone}", re.IGNORECASE)
 
 
 def _coming_month(name: str, months: Mapping[str, int], told: date) -> str:
     """ISO, where it begins soon after the day of telling; else the name."""
-    number = months[name.lower()]
-    begins = date(told.year + (number <= told.month), number, 1)
-    return begins.isoformat()[:-3] if begins - told <= MAX_DAYS_TO_COME_WITHOUT_YEAR else name
+    with suppress(ValueError):  # the year 10000
+        if number := months.get(name.lower()):
+            begins = date(told.year + (number <= told.month), number, 1)
+            return begins.isoformat()[:-3] if begins - told <= MAX_DAYS_TO_COME_WITHOUT_YEAR else name
+    return name
 
 
 def _iso_date_of_match(match: re.Match[str], told: date) -> str:

@@ -33,17 +33,18 @@ def with_parts_of_compounds(words: str) -> str:
 @lru_cache(maxsize=4_000)
 def _parts_of_compound(word: str, lexicon: Lexicon) -> tuple[str, ...]:
     """The two words that it joins, as they stand there and as they stand alone; the most even division that there is.
-    None of a plain word, nor of one without a capital where nouns have one."""
+    An s that may join them or begin the last word begins it: "Hauptstraße". None of a plain word, nor of one without a
+    capital where nouns have one."""
     if lexicon.entries.get("nouns_capitalised") and not word.istitle():
         return ()
     low, language = word.lower(), lexicon.language
     links, endings = (lexicon.entries[name].split() for name in ("compound_links", "compound_endings"))
-    divisions: list[tuple[int, tuple[str, ...]]] = []
+    parts: dict[int, tuple[str, ...]] = {}
     for at in range(MIN_PART_CHARS, len(low) - MIN_PART_CHARS + 1):
         first, last = _dictionary_forms(low[:at], links, language), _dictionary_forms(low[at:], endings, language)
-        if first and last:
-            divisions.append((min(at, len(low) - at), (*first, *last)))
-    return max(divisions, default=(0, ()))[1]
+        if first and last and not (low[at - 1] == "s" and at - 1 in parts):
+            parts[at] = (*first, *last)
+    return parts[max(parts, key=lambda at: min(at, len(low) - at))] if parts else ()
 
 
 def _dictionary_forms(part: str, endings: Iterable[str], language: str) -> list[str]:

@@ -131,7 +131,7 @@ class CandidateCoverageOfNamedThings:
         weight = np.asarray(weight_of_each_word_from_unspaced_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
         for parts in ticket_key_positions(query, pool.words):
-            [thing, *_] = numbers[list(parts)]
+            thing = numbers[parts[-1]]  # of its number: two keys share their letters
             held[:, thing] = pool.holds[:, parts].all(axis=1)
             unknown[thing] = float(not held[:, thing].any())
         if unknown.any():

@@ -31,6 +31,7 @@ from madeleine.memory.rules.storing.statements import (
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
 )
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_for_script_of_text
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN
 
@@ -118,10 +119,11 @@ def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str
 
 
 def _last_by_first_names(text: str) -> Mapping[str, set[str]]:
-    """The words with a capital right behind each word with one."""
+    """The words with a capital right behind each word with one that is no title."""
+    titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(text), "titles", "not_names")
     behind: dict[str, set[str]] = {}
     for first, last in _TWO_WORDS_PATTERN.findall(text):
-        if first[0].isupper() and last[0].isupper():
+        if first[0].isupper() and last[0].isupper() and first.lower() not in titles:
             behind.setdefault(first, set()).add(last)
     return behind
 

@@ -14,9 +14,10 @@ CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("use
     [
         ("Where does Tom live? I forgot.", ""),
         ("Ich hab vergessen, wann die Chorprobe ist.", "wann die Chorprobe ist."),
-        ("Please look at the map, where does Tom live?", "where does Tom live?"),
+        ("Please look at it, where does Tom live?", "where does Tom live?"),
         ("When does Tom leave for Rome, and where does Ann live?", ""),
         ("Tom lives in Rome, which is warm.", ""),
+        ("For my trip to Rome, what does Tom pack?", ""),
         ("Hi! I slept badly. Which train does Tom take?", "Which train does Tom take?"),
         ("Hi! I slept badly. My train to Rome is late. What can I do?", "My train to Rome is late. What can I do?"),
         ("こんにちは。雨ですね。トムはどの電車に乗りますか？", "トムはどの電車に乗りますか？"),

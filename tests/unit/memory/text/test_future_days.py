@@ -34,7 +34,7 @@ TOLD = date(2026, 11, 25)
         ("From 3 December on the office is closed.", "2026-12-03"),
         ("The rent goes to 1,425 pounds from January.", "2027-01"),
         ("Ab Januar kostet die Pacht 420 Euro.", "2027-01"),
-        ("Desde enero el alquiler es de 900 euros.", "2027-01"),
+        ("A partir de enero el alquiler es de 900 euros.", "2027-01"),
     ],
 )
 def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) -> None:
