@@ -144,6 +144,7 @@ class TestEdgeIndex(IndexContract):
             await first.close()
         with pytest.raises(IndexUnavailable):
             await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
+        first._disk.shutdown()  # its thread may still hold what it has done last, and so the index
         del first
         gc.collect()
         await (await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)).close()
