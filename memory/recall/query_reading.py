@@ -135,8 +135,8 @@ def _question_behind_comma(sentence: str) -> str:
     for comma in _COMMA.finditer(sentence):
         if asks_for_something(asked := sentence[comma.end() :].strip()):
             led = sentence[: comma.start()].strip()
-            leads = len(content_words(led)) < MIN_QUESTION_CONTENT_WORDS and not asks_for_something(led)
-            return asked if leads else ""
+            named = len(content_words(led)) if _names_something(led) else 0
+            return asked if named < MIN_QUESTION_CONTENT_WORDS and not asks_for_something(led) else ""
     return ""
 
 
