@@ -314,11 +314,17 @@ def others_still_current_notice(stored: StoredSceneResult, others: Sequence[Memo
     decides."""
     if (old := stored.superseded) is None:
         return ""
+
+    def relation(memory: Memory) -> str:
+        proposed = memory.id == old.may_supersede
+        return (
+            f"which {old.short_id} may have superseded" if proposed else f"which says much of what {old.short_id} said"
+        )
+
     return " ".join(
-        f"{memory.short_id}, which {'' if memory.id == old.may_supersede else 'says much of what '}{old.short_id} "
-        f"{'may have superseded' if memory.id == old.may_supersede else 'said'}, is still current: "
-        f"{memory.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If it is not true any more, store this text once more "
-        f"with supersedes: {memory.short_id}."
+        f"{memory.short_id}, {relation(memory)}, is still current: "
+        f"{memory.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. "
+        f"If it is not true any more, store this text once more with supersedes: {memory.short_id}."
         for memory in others
         if memory.id != stored.memory.id
     )

@@ -19,11 +19,12 @@ from madeleine.memory.recall.config import RecallConfig
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
-from madeleine.memory.recall.no_match import days_planned_for, no_match_dated_notice
+from madeleine.memory.recall.no_match import no_match_dated_notice
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import (
     closing_text_of_message,
     content_words_with_times_joined,
+    days_planned_for,
     pool_with_subject_cosines,
     query_text_for_word_search,
     restrict_query_words_of_pool,

@@ -6,23 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
-from functools import lru_cache
+from datetime import date
 
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.recall.query_reading import closing_text_of_message
+from madeleine.memory.recall.query_reading import days_planned_for
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery
 from madeleine.memory.rules.dynamics.windows import has_date_in_window
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.calendar_questions import days_named
-from madeleine.memory.text.future_days import days_to_come_in_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.relative_dates import Days, days_as_text, first_and_last_moment_of_days
 
 MAX_NEAR_MEMORIES_OF_NAMED_DAYS = 3
-MAX_CHARS_OF_MESSAGE_WITH_DAY = 1_000
-ONE_WEEK = timedelta(days=7)
 MAX_UNKNOWN_WORDS_NAMED = 8
 _WORD = re.compile(r"\w+")
 RankQuery = Callable[[RecallQuery], Awaitable[RankedCandidates]]
@@ -60,17 +56,6 @@ async def rank_respelled(
     again = await rank(replace(query, text=text))
     named = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in respelled.items())
     return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
-
-
-@lru_cache(maxsize=16)
-def days_planned_for(query: str, today: date) -> Days | None:
-    """The one day or week to come that the end of a message names, whatever it asks ("May we deploy on 25 November?",
-    "I could go on 3 May"): what lies on it may speak against it. None for a longer time."""
-    if len(query) > MAX_CHARS_OF_MESSAGE_WITH_DAY:
-        return None
-    asked = closing_text_of_message(query) or query
-    days = days_to_come_in_text(asked, today) or days_to_come_in_text(query, today)
-    return days if days and days[1] - days[0] < ONE_WEEK else None
 
 
 async def with_memories_of_named_days_near(

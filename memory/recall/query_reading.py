@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -18,8 +19,9 @@ from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, RecallI
 from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words, lexicons_of_question
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
+from madeleine.memory.text.future_days import days_to_come_in_text
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
-from madeleine.memory.text.relative_dates import relative_phrase_by_day, text_with_relative_dates_resolved
+from madeleine.memory.text.relative_dates import Days, relative_phrase_by_day, text_with_relative_dates_resolved
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import (
     english_month_by_name_in_question,
@@ -32,6 +34,9 @@ MIN_QUESTION_CONTENT_WORDS = 2
 """Of a question that stands for itself; one with fewer, "What can I do?", is about the sentence before it."""
 MAX_CHARS_OF_SENTENCE_WITH_LEADING_CLAUSE = 300
 """A longer one is a list, or tells much besides."""
+MAX_CHARS_OF_MESSAGE_WITH_DAY = 1_000
+"""A longer one names days of all kinds."""
+ONE_WEEK = timedelta(days=7)
 NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
@@ -96,10 +101,8 @@ def without_unknown_words_for_times(pool: CandidatePool, text: str) -> Candidate
     """The same candidates as a query has them without its words for a time that no memory holds: of a day to come
     hardly anything is known. A month and a number are words for a time beside each other."""
     lexicons = lexicons_of_question(text)
-    days, months = (
-        all_words_of_lexicon_lists(lexicons, *lists) | english
-        for lists, english in ((("days", "time_words"), set()), (("months",), set(map(str.lower, ENGLISH_MONTH_NAMES))))
-    )
+    days = all_words_of_lexicon_lists(lexicons, "days", "time_words")
+    months = all_words_of_lexicon_lists(lexicons, "months").union(map(str.lower, ENGLISH_MONTH_NAMES))
     times = {word for word in pool.words if _ISO_DATE_PATTERN.fullmatch(word) or word in days}
     for pair in pairwise(pool.words):
         if any(word in months for word in pair) and any(_DAY_OF_MONTH_PATTERN.fullmatch(word) for word in pair):
@@ -108,6 +111,7 @@ def without_unknown_words_for_times(pool: CandidatePool, text: str) -> Candidate
     return pool if not kept or len(kept) == len(pool.words) else restrict_query_words_of_pool(pool, kept, pool.cosine)
 
 
+@lru_cache(maxsize=16)
 def closing_text_of_message(text: str) -> str:
     """What a message comes to. Of three sentences or more: its last one, if that is a question that names something,
     else the last two. Of fewer: what is asked behind a comma ("I forgot, when is the choir?"); "" if nothing is."""
@@ -125,7 +129,7 @@ def closing_text_of_message(text: str) -> str:
 def _question_behind_comma(sentence: str) -> str:
     """The clause that asks, behind one that only leads to it and names at most one thing; "" if there is none. What
     names more tells what is asked about: "For my trip to Rome, what do I pack?"."""
-    if len(sentence) > MAX_CHARS_OF_SENTENCE_WITH_LEADING_CLAUSE:
+    if len(sentence) > MAX_CHARS_OF_SENTENCE_WITH_LEADING_CLAUSE or not _COMMA.search(sentence):
         return ""
     patterns = [pattern for lexicon in lexicons_of_question(sentence) if (pattern := lexicon.pattern("question"))]
 
@@ -143,6 +147,17 @@ def _question_behind_comma(sentence: str) -> str:
 def _names_something(text: str) -> bool:
     """All words are returned of a text that names nothing."""
     return len(content_words(text)) < len({*_WORD.findall(text.lower())})
+
+
+@lru_cache(maxsize=16)
+def days_planned_for(query: str, today: date) -> Days | None:
+    """The one day or week to come that the end of a message names, whatever it asks ("May we deploy on 25 November?",
+    "I could go on 3 May"): what lies on it may speak against it. None for a longer time."""
+    if len(query) > MAX_CHARS_OF_MESSAGE_WITH_DAY:
+        return None
+    asked = closing_text_of_message(query) or query
+    days = days_to_come_in_text(asked, today) or days_to_come_in_text(query, today)
+    return days if days and days[1] - days[0] < ONE_WEEK else None
 
 
 def query_without_names_and_dates(text: str, candidates: Sequence[MemoryRankingFeatures]) -> str:

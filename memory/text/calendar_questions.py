@@ -20,6 +20,7 @@ from madeleine.memory.text.relative_dates import (
     Days,
     RelativeDaysMatch,
     calendar_days_in_lexicon,
+    narrowest_days,
     past_days_in_lexicon,
     year_of_day,
 )
@@ -52,7 +53,7 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     named = [(one, lexicon) for lexicon in lexicons if (one := find_named_days(question, lexicon, today))]
     meant = dict.fromkeys(_days_meant_by_name(named, probable_lexicons(low), today))
     if meant:  # of what two languages read the one that reads more of it
-        return tuple(days for days in meant if not any(_are_within(other, days) for other in meant))
+        return tuple(narrowest_days(meant))
     if years := {days for lexicon in lexicons if (days := _year_asked_for(low, lexicon, today))}:
         return tuple(years)
     return ((today, date.max),) if any(_asks_for_all_to_come(low, lexicon) for lexicon in lexicons) else ()
@@ -83,10 +84,6 @@ def days_named(question: str, today: date) -> Days | None:
                 return named.nearest or named.past or named.coming
     is_to_come = any(_has_pattern(low, lexicon, "coming_up") for lexicon in lexicons)
     return (today, date.max) if is_to_come else None
-
-
-def _are_within(days: Days, others: Days) -> bool:
-    return days != others and others[0] <= days[0] and days[1] <= others[1]
 
 
 def _days_meant_by_relative_words(low: str, match: RelativeDaysMatch, lexicon: Lexicon, today: date) -> Days | None:

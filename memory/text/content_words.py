@@ -51,7 +51,7 @@ _DATE_OR_NUMBER_PATTERN = re.compile(
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
 _CAMEL_CASE_NAME_PATTERN = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
 """Three parts and more ("parseOrderLine"): two are a brand or a surname as often, as is a run of capitals."""
-_TWO_CAPITALISED_WORDS_PATTERN = re.compile(r"(?=\b([A-ZÀ-ÞА-Я][^\W\d_]+) ([A-ZÀ-ÞА-Я][^\W\d_]+))")
+_TWO_WORDS_PATTERN = re.compile(r"(?=\b([^\W\d_]+) ([^\W\d_]{2,}))")
 _TICKET_KEY_PATTERN = re.compile(r"\b[A-Z][A-Z0-9]+-\d+\b", re.ASCII)
 _LEFT_OUT_LEXICON_LISTS = ("question_words", "function_words", "joining_words", "stop_words")
 
@@ -74,17 +74,22 @@ def content_words(question: str) -> tuple[str, ...]:
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
         *map(words_that_ask_or_join, _lexicons_listing_most_words(words.keys(), spaced))
     )
-    names = _last_names_spelt_like(left_out, question, lexicons)
+    names = _names_among_words_left_out(left_out, question, lexicons)
     return tuple(word for word in words if word not in left_out or word in names) or tuple(words)
 
 
-def _last_names_spelt_like(left_out: Set[str], question: str, lexicons: Sequence[Lexicon]) -> set[str]:
+def pairs_of_capitalised_words(text: str) -> list[tuple[str, str]]:
+    """Each two words in a row that have a capital, as "Anna May"; the last one has two letters or more."""
+    return [pair for pair in _TWO_WORDS_PATTERN.findall(text) if pair[0][0].isupper() and pair[1][0].isupper()]
+
+
+def _names_among_words_left_out(left_out: Set[str], question: str, lexicons: Sequence[Lexicon]) -> set[str]:
     """Of words that ask or join those that are part of a name: with a capital behind another word with one, as in
     "Paula Weiß" and "Anna May"; not "Annas Name", which is a noun that asks, nor where all words have capitals."""
-    if not (pairs := _TWO_CAPITALISED_WORDS_PATTERN.findall(question)):
+    if not (pairs := pairs_of_capitalised_words(question)):
         return set()
-    others = [piece for piece in question.split() if piece[0].islower()]
-    if not others and len(question.split()) > MAX_WORDS_OF_NAME:
+    pieces = question.split()
+    if len(pieces) > MAX_WORDS_OF_NAME and not any(piece[0].islower() for piece in pieces):
         return set()
     nouns = all_words_of_lexicon_lists(tuple(lexicons), "question_nouns")
     folded = (tuple(normalize_and_drop_apostrophes(piece).lower() for piece in pair) for pair in pairs)
@@ -175,9 +180,8 @@ def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
 def ticket_key_positions(question: str, words: Sequence[str]) -> list[tuple[int, ...]]:
     """Of each key of a ticket in the question ("TRK-999") the places of its parts among these content words: what has
     another number is another ticket."""
-    keys = (_TICKET_KEY_PATTERN.findall(question)) if "-" in question else ()
-    parts = ([part for part in key.lower().split("-") if part in words] for key in keys)
-    return [tuple(map(words.index, found)) for found in parts if len(found) > 1]
+    keys = (key.lower().split("-") for key in _TICKET_KEY_PATTERN.findall(question))
+    return [tuple(map(words.index, parts)) for parts in keys if all(part in words for part in parts)]
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
-from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words
+from madeleine.memory.text.relative_dates import Days, days_announced_by_relative_words, narrowest_days
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import (
     month_numbers_by_name_in_text,
@@ -33,6 +33,7 @@ _PERIOD_LAST_DAY_PATTERN = re.compile(
 )
 """Behind the first day of a period, which has an end."""
 MAX_DAYS_TO_COME_WITHOUT_YEAR = timedelta(days=120)
+"""Up to which a day or month that is told without its year is the coming one."""
 _CLAUSE_PUNCTUATION_PATTERN = re.compile(r"[;，、،]|[,:](?!\d)")
 
 
@@ -66,12 +67,8 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
     been."""
     names_date = any(map(str.isdigit, text)) or month_numbers_by_name_in_text(text)
     dated = day_spans_in_text(text, told) if names_date else set()
-    days = dated | days_announced_by_relative_words(text, told)
-    # "At the end of January, 2027-01-29" tells one day twice.
-    told_narrowly = {
-        one for one in days if not any(one != day and one[0] <= day[0] <= day[1] <= one[1] for day in days)
-    }
-    to_come = [span for span in told_narrowly if span[0] > told]
+    named = narrowest_days(dated | days_announced_by_relative_words(text, told))
+    to_come = [span for span in named if span[0] > told]
     if len(to_come) != 1:
         return None
     [(first, last)] = to_come

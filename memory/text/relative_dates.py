@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
@@ -189,6 +189,11 @@ def days_announced_by_relative_words(text: str, told: date) -> set[Days]:
         for match in calendar_days_in_lexicon(low, lexicon, told, _KINDS_ANNOUNCED_IN_MEMORIES)
     ]
     return {match.days for match in matches if not any(match.is_within(other) for other in matches)}
+
+
+def narrowest_days(named: Collection[Days]) -> list[Days]:
+    """Those within which no others lie, in order: "at the end of January, on the 29th" names one day twice."""
+    return [days for days in named if not any(one != days and days[0] <= one[0] and one[1] <= days[1] for one in named)]
 
 
 def text_with_relative_dates_resolved(text: str, today: date) -> str:

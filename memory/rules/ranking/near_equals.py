@@ -20,9 +20,9 @@ that is right. The weights are those of a logistic regression (ADR 52, 87), roun
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
@@ -31,6 +31,7 @@ from madeleine.memory.rules.storing.statements import (
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
 )
+from madeleine.memory.text.content_words import pairs_of_capitalised_words
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_for_script_of_text
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN
@@ -48,7 +49,6 @@ MIN_COMMON_BEGINNING_LETTERS = 4
 MAX_SHARE_OF_OLDER_SCORE = 1.5
 """A newer one that matches even better tells no more of whether the two speak of the same."""
 
-_TWO_WORDS_PATTERN = re.compile(r"(?=\b([^\W\d_]+) ([^\W\d_]{2,}))")
 MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
@@ -111,21 +111,25 @@ def question_repeats_only_older_statement(
 def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:
     """Whether the question names somebody of whom the older one tells, and the newer one somebody else of the same
     first name: "Paula Weiß", "Paula Wiese"."""
-    known, others = _last_by_first_names(older), _last_by_first_names(newer)
+    if not (asked := _last_names_by_first_name(question)):
+        return False
+    known, others = _last_names_by_first_name(older), _last_names_by_first_name(newer)
     return any(
         names & known.get(first, set()) and others.get(first) and not names & others[first]
-        for first, names in _last_by_first_names(question).items()
+        for first, names in asked.items()
     )
 
 
-def _last_by_first_names(text: str) -> Mapping[str, set[str]]:
-    """The words with a capital right behind each word with one that is no title."""
-    titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(text), "titles", "not_names")
-    behind: dict[str, set[str]] = {}
-    for first, last in _TWO_WORDS_PATTERN.findall(text):
-        if first[0].isupper() and last[0].isupper() and first.lower() not in titles:
-            behind.setdefault(first, set()).add(last)
-    return behind
+@lru_cache(maxsize=200)
+def _last_names_by_first_name(text: str) -> Mapping[str, set[str]]:
+    """The words with a capital right behind each word with one that is no title. A text is compared with several."""
+    names: dict[str, set[str]] = {}
+    if pairs := pairs_of_capitalised_words(text):
+        titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(text), "titles", "not_names")
+        for first, last in pairs:
+            if first.lower() not in titles:
+                names.setdefault(first, set()).add(last)
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,9 @@ def tells_change_without_superseded_memory(memory: Memory) -> bool:
 def became_true_after(memory: Memory, other: Memory) -> bool:
     """Whether what the memory says began after what the other one says. Since when something undated is true nobody
     has told: what tells of a change, and was told later, began after it, whatever its day."""
-    if _tells_change_of_undated(memory, other):
-        return True
-    later = start_of_truth_or_telling(memory) > start_of_truth_or_telling(other)
-    return later and not _tells_change_of_undated(other, memory)
+    if start_of_truth_or_telling(memory) > start_of_truth_or_telling(other):
+        return not _tells_change_of_undated(other, memory)
+    return _tells_change_of_undated(memory, other)
 
 
 def _tells_change_of_undated(memory: Memory, other: Memory) -> bool:
@@ -95,8 +94,8 @@ def _tells_change_of_undated(memory: Memory, other: Memory) -> bool:
 
 
 def says_much_of_same(memory: Memory, other: Memory) -> bool:
-    """Whether one holds at least half of the other's words, and they are not worded alike about two things: what made
-    the one untrue has probably made the other untrue, too."""
+    """Whether one holds at least half of the other's words, and they do not tell two values in one wording, as the
+    phones of two people: what made the one untrue has probably made the other untrue, too."""
     mine, theirs = (cached_statement_for_comparison(one.scene.action) for one in (memory, other))
     fewest = min(len(mine.content_words_by_stem), len(theirs.content_words_by_stem))
     shared = len(shared_stems(mine, theirs))

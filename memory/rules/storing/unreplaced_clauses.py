@@ -105,8 +105,11 @@ def _most_similar_clause(stems: Mapping[str, Collection[str]], words: Collection
 
 
 def _tells_value(text: str) -> bool:
-    reading = AnalysedText(text)
-    return any(map(str.isdigit, text)) or bool(reading.words_in_lexicon_lists("numbers")) or _names_weekday(reading)
+    return _tells_number(text) or _names_weekday(AnalysedText(text))
+
+
+def _tells_number(text: str) -> bool:
+    return any(map(str.isdigit, text)) or bool(AnalysedText(text).words_in_lexicon_lists("numbers"))
 
 
 def _split_into_clauses(reading: AnalysedText) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _has_listed_verb(text: str, reading: AnalysedText) -> bool:
 def _has_number_after_first_word(text: str) -> bool:
     """Not as its first word: "9 and 12 minutes later" is one time."""
     _, _, rest = text.strip().partition(" ")
-    return any(sign.isdigit() for sign in rest) or bool(AnalysedText(rest).words_in_lexicon_lists("numbers"))
+    return _tells_number(rest)
 
 
 def _has_enough_content_words(text: str) -> bool:
