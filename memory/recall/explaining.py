@@ -128,7 +128,9 @@ class RecallExplainer:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
         if state := self._outcome_from_memory_state(memory):
             return state
-        if id_ in self.near and id_ in (*self.ranked.of_named_days, *self.ranked.near_misses):
+        if id_ in self.near and id_ in self.ranked.of_named_days:
+            return "near", f"{self._below_threshold_reason(id_)} It lies on a day that the query names."
+        if id_ in self.near and id_ in self.ranked.near_misses:
             return "near", f"{self._below_threshold_reason(id_)} It is related, and named so."
         outcome, reason = await self._why_not_among_memories(memory)
         if id_ in self.near:

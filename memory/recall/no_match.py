@@ -1,5 +1,6 @@
-"""What a recall tries where nothing matches: other spellings of words that no memory holds (ADR 34, 75), and what is
-dated to the days that the query names (ADR 90). Which words it says that no memory holds."""
+"""What a recall names beside its matches or where there are none: what is dated to the days that the query names, those
+to come also beside a match (ADR 90, 102), and words that no memory holds. Where nothing matches it tries other
+spellings of these (ADR 34, 75)."""
 
 from __future__ import annotations
 

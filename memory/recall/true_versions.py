@@ -17,6 +17,8 @@ from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import asks_for_past, asks_for_what_was_first
 from madeleine.memory.rules.storing.statements import StatementForComparison
 
+MemoryAndVersion = tuple[Memory, Memory]
+"""A memory that is shown, and the version that its `before` shall tell."""
 MAX_MATCHES_OF_FIRST_VERSION = 10
 """Best matches of which the first version is looked up for a question that asks what was first."""
 
@@ -87,29 +89,42 @@ async def with_versions_asked_for(
     versions, best first, by the one that is shown."""
     query = analyse_query(question)
     if asks_for_past(query) and asks_for_what_was_first(query):
-        best = list(matches_of)[:MAX_MATCHES_OF_FIRST_VERSION]
-        chains = (await ledger.all_versions_by_memory_id(scope, best)).items()
-        by_id = {shown: {memory.id: memory for memory in chain} for shown, chain in chains}
-        earlier = {
-            shown: (by_id[shown][shown], chain[0])
-            for shown, chain in chains
-            if shown in by_id[shown] and chain[0].id != shown
-        }
+        earlier = await _first_versions(ledger, scope, list(matches_of)[:MAX_MATCHES_OF_FIRST_VERSION])
     else:
         found_by = {shown: [one for one in ids if one != shown] for shown, ids in matches_of.items()}
         if missing := [shown for shown, ids in found_by.items() if ids and shown not in read]:
             read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
-        asked = {
-            shown: match
-            for shown, matches in found_by.items()
-            for match in reversed(matches)
-            if shown in read and _holds_word_that_is_not_told(pool, match, read[shown])
-        }
-        memories = await ledger.memories_with_ids(scope, list(asked.values())) if asked else []
-        versions = {memory.id: memory for memory in memories if memory.truth == "superseded"}
-        earlier = {shown: (read[shown], versions[match]) for shown, match in asked.items() if match in versions}
+        earlier = await _versions_with_words_not_told(ledger, scope, pool, read, found_by)
     told = {shown: replace(memory, before=_superseded_text(version)) for shown, (memory, version) in earlier.items()}
     return {**read, **told} if told else read
+
+
+async def _first_versions(
+    ledger: RecallLedger, scope: Scope, shown: Sequence[MemoryId]
+) -> Mapping[MemoryId, MemoryAndVersion]:
+    """Each memory with the first version of its chain, of those that have an earlier one."""
+    chains = (await ledger.all_versions_by_memory_id(scope, shown)).items()
+    by_id = {id_: {memory.id: memory for memory in chain} for id_, chain in chains}
+    return {id_: (by_id[id_][id_], chain[0]) for id_, chain in chains if id_ in by_id[id_] and chain[0].id != id_}
+
+
+async def _versions_with_words_not_told(
+    ledger: RecallLedger,
+    scope: Scope,
+    pool: CandidatePool,
+    read: Mapping[MemoryId, Memory],
+    found_by: Mapping[MemoryId, Sequence[MemoryId]],
+) -> Mapping[MemoryId, MemoryAndVersion]:
+    """Each memory with the best match among its earlier versions that alone holds a word of the question."""
+    asked = {
+        shown: match
+        for shown, matches in found_by.items()
+        for match in reversed(matches)
+        if shown in read and _holds_word_that_is_not_told(pool, match, read[shown])
+    }
+    memories = await ledger.memories_with_ids(scope, list(asked.values())) if asked else []
+    versions = {memory.id: memory for memory in memories if memory.truth == "superseded"}
+    return {shown: (read[shown], versions[match]) for shown, match in asked.items() if match in versions}
 
 
 def _superseded_text(version: Memory) -> str:

@@ -131,6 +131,20 @@ async def test_a_memory_that_did_not_come_says_where_it_fell_out(home: Home) -> 
     assert f"lacks {unlike.needed - unlike.value:.2f}" in found["below the gate"].reason
 
 
+async def test_what_lies_on_a_named_day_to_come_says_so(tmp_path: Path) -> None:
+    """ADR 102: it is near, also beside a match, whatever its words."""
+    tomorrow, last = (f"{NOW + timedelta(days=days):%Y-%m-%d}" for days in (1, 5))
+    freeze = a_memory(f"Nothing leaves our depot from {tomorrow} to {last}")
+    query = RecallQuery(text="Does the ferry reach the harbor tomorrow?")
+    async with opened(tmp_path, WordEmbedder(512)) as home:
+        await home.put(a_memory("The ferry reaches the harbor"), freeze)
+        result = await home.recall()(ADA, query, explain=[freeze.id])
+    why = explained(result)[freeze.id]
+    assert [memory.scene.action for memory, _ in result.memories] == ["The ferry reaches the harbor"]
+    assert why.outcome == "near"
+    assert "a day that the query names" in why.reason
+
+
 async def test_what_is_past_the_limit_names_its_rank(home: Home) -> None:
     stored = [a_memory("harbor " * count + "cat") for count in (4, 3, 2, 1)]
     await home.put(*stored)
