@@ -19,9 +19,10 @@ from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 SENTENCES = Path(__file__).parent / "sentences"
-SAME_FACT = ("inflection", "grammatical_form", "paraphrase")
+SAME_FACT = ("inflection", "grammatical_form", "free_form", "paraphrase")
 """Kinds whose second sentence tells the first one's fact; those of all others tell another one. `inflection` has light
-rewordings as well; `grammatical_form` has the same words, in another form that the fact leaves to the writer."""
+rewordings as well; `grammatical_form` and `free_form` have the same words, in another form or spelling that the fact
+leaves to the writer, the latter as many sorts as somebody found who had not seen the rule."""
 FIRST_TELLING = "first telling"
 """Kind of the first sentences, which have little to do with each other: none should be linked."""
 VARIANTS: Mapping[str, Callable[[NewScene], NewScene]] = {
