@@ -23,6 +23,7 @@ from madeleine.memory.rules.storing.statements import (
     states_change_of_old_statement,
     tells_same_numbers_without_change,
 )
+from madeleine.memory.rules.storing.subjects import speak_of_two_things
 from madeleine.memory.rules.storing.supersession import (
     MAX_NEIGHBOURS_READ_FOR_SUPERSESSION,
     MAX_POSSIBLE_CHANGES_NAMED,
@@ -106,6 +107,7 @@ class SupersessionCandidateSearch:
             if cosine >= MIN_SUPERSESSION_PROPOSAL_COSINE
             and _was_true_before(other, memory)
             and shared_stems(new, old := cached_statement_for_comparison(other.scene.action))
+            and not speak_of_two_things(new, old)
         ]
         but_for_a_value = [
             (other, old)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, product
 
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
@@ -22,6 +22,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     is_answered_only_by_older_statement,
     newer_names_other_bearer_of_first_name,
     newer_replaces_older_score,
+    newer_speaks_of_another_thing_than_asked,
     question_mentions_only_older_statement,
     question_repeats_only_older_statement,
 )
@@ -92,9 +93,14 @@ def compare_pairs(
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         texts = (newer.statement, older.statement)
-        is_of_other_thing = question_repeats_only_older_statement(
-            asked, *texts
-        ) or newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts))
+        is_of_other_thing = (
+            question_repeats_only_older_statement(asked, *texts)
+            or newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts))
+            or any(
+                newer_speaks_of_another_thing_than_asked(asked, *told)
+                for told in product(*(_statements_of_versions(one) for one in (pair.newer, pair.older)))
+            )
+        )
         if is_of_other_thing and not _supersedes_by_proposals(pair, proposed):
             unrelated.add(pair.ids)
             continue
@@ -122,6 +128,11 @@ def compare_pairs(
     return ComparedPairs(
         newer_versions, others, _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
     )
+
+
+def _statements_of_versions(memory: Memory) -> list[StatementForComparison]:
+    """Of what it tells, and of what it took the place of."""
+    return [cached_statement_for_comparison(text) for text in (memory.scene.action, memory.before) if text]
 
 
 def pairs_to_compare(

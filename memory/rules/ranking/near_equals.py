@@ -31,6 +31,7 @@ from madeleine.memory.rules.storing.statements import (
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
 )
+from madeleine.memory.rules.storing.subjects import owners_named_only_in_first
 from madeleine.memory.text.content_words import pairs_of_capitalised_words
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_for_script_of_text
 from madeleine.memory.text.reading import AnalysedText
@@ -106,6 +107,15 @@ def question_repeats_only_older_statement(
     if question.words != older.words or question.words == newer.words:
         return False
     return share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE, newer, older)
+
+
+def newer_speaks_of_another_thing_than_asked(
+    question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
+) -> bool:
+    """Whether the question names that of which the older one tells, and the newer one tells the same of something else:
+    "the code of the safe", "code of the gate"."""
+    named = owners_named_only_in_first(older, newer) & question.content_words_by_stem.keys()
+    return bool(named and owners_named_only_in_first(newer, older))
 
 
 def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:

@@ -97,7 +97,7 @@ class StatementForComparison:
     @cached_property
     def content_words_by_stem(self) -> Mapping[str, str]:
         """The content words, by their stems."""
-        return {_beginning_of_word_as_stem(word): word for word in self.content_words}
+        return {stem_of_word_beginning(word): word for word in self.content_words}
 
     @cached_property
     def states_change(self) -> bool:
@@ -157,7 +157,8 @@ def _word_or_sign_pairs(word: str) -> list[str]:
     return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
 
-def _beginning_of_word_as_stem(word: str) -> str:
+def stem_of_word_beginning(word: str) -> str:
+    """What forms of the word begin with, by a guess."""
     if _HANGUL_CHAR_PATTERN.match(word):
         return word[:_MAX_KOREAN_STEM_SYLLABLES]
     return word[:_MAX_STEM_LETTERS] if word.isalpha() else word
@@ -259,7 +260,7 @@ def states_change_of_number(new: StatementForComparison, old: StatementForCompar
     is_skipped = False
     while at < len(before) and new_at < len(after):
         one, other = before[at], after[new_at]
-        if _beginning_of_word_as_stem(one) == _beginning_of_word_as_stem(other):
+        if stem_of_word_beginning(one) == stem_of_word_beginning(other):
             at, new_at, same = at + 1, new_at + 1, same + 1
             continue
         is_number, is_new_number = (_DIGIT_PATTERN.search(word) is not None for word in (one, other))

@@ -32,6 +32,7 @@ from madeleine.memory.rules.storing.statements import (
     differ_in_value_of_one_thing,
     shared_stems,
 )
+from madeleine.memory.rules.storing.subjects import speak_of_two_things, tells_same_of_other_subject
 
 MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
 MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
@@ -143,8 +144,11 @@ def _is_name_in_both(stem: str, new: StatementForComparison, old: StatementForCo
 
 
 def can_have_supersession_score(new: StatementForComparison, old: StatementForComparison) -> bool:
-    """Whether the two can have a score at all: two of one wording, and questions, have none."""
-    return not new.contains_question_mark and not old.contains_question_mark and not are_of_one_wording(new, old)
+    """Whether the two can have a score at all: two of one wording, questions, and what speaks of two things have none,
+    nor has what tells of no change the same of another subject."""
+    if new.contains_question_mark or old.contains_question_mark or are_of_one_wording(new, old):
+        return False
+    return not speak_of_two_things(new, old) and (new.states_change or not tells_same_of_other_subject(new, old))
 
 
 def supersession_score(

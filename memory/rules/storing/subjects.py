@@ -1,0 +1,101 @@
+"""What a statement is about, as its beginning tells: whether two of them speak of two things (ruling 14).
+
+"The code of the safe is 2084" and "Code of the gate changed: 7731" begin with the same word, but each belongs to
+something else; "Inés is allergic to nuts" and "Thiago is allergic to dipyrone" tell the same of two people. Neither
+takes the other's place, however alike they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+from madeleine.memory.rules.storing.statements import (
+    VALUE_LEXICON_LISTS,
+    StatementForComparison,
+    cached_statement_for_comparison,
+    stem_of_word_beginning,
+)
+from madeleine.memory.text.lexicon import words_of_lexicon_table_entry
+
+MAX_WORDS_OF_OPENING_PHRASE = 12
+_ARTICLE_ENTRIES = ("articles", "indefinite")
+"""Of the table `retold` of a lexicon."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningWord:
+    """`is_owner`: a word like "of" stands between it and the one before it; `is_name`: it has a capital."""
+
+    stem: str
+    is_owner: bool
+    is_name: bool
+
+
+def speak_of_two_things(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether both begin with the same thing of something else, that the other one does not hold."""
+    return bool(owners_named_only_in_first(old, new) and owners_named_only_in_first(new, old))
+
+
+def owners_named_only_in_first(one: StatementForComparison, other: StatementForComparison) -> Set[str]:
+    """Stems of that to which the thing belongs with which both begin: the gate, of "code of the gate" and "gate code".
+    Not what the other statement holds anywhere."""
+    mine, theirs = (_opening_words(statement.text) for statement in (one, other))
+    stems = {word.stem for word in theirs}
+    at = next((at for at, word in enumerate(mine) if word.stem in stems and not word.is_owner), None)
+    if at is None:
+        return frozenset()
+    owners = {word.stem for word in mine[at + 1 :] if word.is_owner}
+    if at == 1 and not mine[at].is_name:
+        owners.add(mine[0].stem)
+    return owners - _stems(other)
+
+
+def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether each begins with a name that the other does not hold, and both go on with the same words."""
+    (mine, my_rest), (theirs, their_rest) = map(_opening_name_and_rest, (new, old))
+    if not (mine and theirs and my_rest and their_rest) or mine in _stems(old) or theirs in _stems(new):
+        return False
+    shared = {*my_rest} & {*their_rest} & new.content_words_by_stem.keys()
+    return my_rest[0] == their_rest[0] and bool(shared)
+
+
+def _stems(statement: StatementForComparison) -> Set[str]:
+    return {*map(stem_of_word_beginning, statement.words)}
+
+
+@lru_cache(maxsize=1_000)
+def _opening_words(text: str) -> Sequence[OpeningWord]:
+    """The content words that a memory's text begins with, up to the first that belongs to nothing before it. None where
+    the language has no words like "of". The text is compared with several."""
+    statement = cached_statement_for_comparison(text)
+    lexicons = statement.analysed_text.lexicons
+    joining, *articles = (words_of_lexicon_table_entry(lexicons, "retold", name) for name in ("of", *_ARTICLE_ENTRIES))
+    if not joining:
+        return ()
+    content = {*statement.content_words} - statement.change_words - _value_words(statement)
+    words: list[OpeningWord] = []
+    is_owner = False
+    for word in statement.words[:MAX_WORDS_OF_OPENING_PHRASE]:
+        if word in content:
+            words.append(OpeningWord(stem_of_word_beginning(word), is_owner, statement.is_possible_name(word)))
+            is_owner = False
+        elif word in joining and words:
+            is_owner = True
+        elif words and not (is_owner and any(word in each for each in articles)):
+            break
+    return words
+
+
+def _value_words(statement: StatementForComparison) -> Set[str]:
+    return {*statement.numbers, *statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS)}
+
+
+def _opening_name_and_rest(statement: StatementForComparison) -> tuple[str, Sequence[str]]:
+    """Stems of the first content word, if it has a capital, and of what follows it; "" and nothing else."""
+    first = next(iter(statement.content_words), "")
+    if not first or not statement.is_possible_name(first) or first in _value_words(statement):
+        return "", ()
+    rest = statement.words[statement.words.index(first) + 1 :]
+    return stem_of_word_beginning(first), [*map(stem_of_word_beginning, rest)]
