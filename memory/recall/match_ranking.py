@@ -30,6 +30,7 @@ from madeleine.memory.recall.query_reading import (
     restrict_query_words_of_pool,
     try_to_embed_query,
     with_words_of_one_time_joined,
+    without_unknown_words_for_the_past,
     without_unknown_words_for_times,
 )
 from madeleine.memory.recall.scoring import (
@@ -117,6 +118,7 @@ class MatchRanker:
             pool = with_words_of_one_time_joined(pool, query.text, today)
             if days_planned_for(query.text, today):
                 pool = without_unknown_words_for_times(pool, query.text)
+            pool = without_unknown_words_for_the_past(pool, query.text)
             vector, reason = await embedding
         finally:
             embedding.cancel()

@@ -4,7 +4,7 @@ message, without names of those who act."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import lru_cache
@@ -17,6 +17,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, MemoryRankingFeatures, RecallIndex
 from madeleine.memory.model import Vector
+from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.text.content_words import content_words, lexicons_of_question
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.future_days import days_to_come_in_text
@@ -107,7 +108,23 @@ def without_unknown_words_for_times(pool: CandidatePool, text: str) -> Candidate
     for pair in pairwise(pool.words):
         if any(word in months for word in pair) and any(_DAY_OF_MONTH_PATTERN.fullmatch(word) for word in pair):
             times.update(pair)
-    kept = [word for word, unknown in zip(pool.words, pool.unknown, strict=True) if not (unknown and word in times)]
+    return _without_unknown_words(pool, times)
+
+
+def without_unknown_words_for_the_past(pool: CandidatePool, text: str) -> CandidatePool:
+    """The same candidates as a query has them without its words for what was first, or before something, that no memory
+    holds: "originally" names nothing."""
+    if not pool.unknown.any():
+        return pool
+    query = analyse_query(text)
+    return _without_unknown_words(
+        pool, query.words_matching_lexicon_pattern("tells_first") | query.words_matching_lexicon_pattern("tells_before")
+    )
+
+
+def _without_unknown_words(pool: CandidatePool, words: Set[str]) -> CandidatePool:
+    """Without these words, where no memory holds them; unchanged if the query has no others."""
+    kept = [word for word, unknown in zip(pool.words, pool.unknown, strict=True) if not (unknown and word in words)]
     return pool if not kept or len(kept) == len(pool.words) else restrict_query_words_of_pool(pool, kept, pool.cosine)
 
 

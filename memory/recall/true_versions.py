@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import asks_for_past, asks_for_what_was_first
 from madeleine.memory.rules.storing.statements import StatementForComparison
 
+_WORD_PART_PATTERN = re.compile(r"[^\W_]+")
 MemoryAndVersion = tuple[Memory, Memory]
 """A memory that is shown, and the version that its `before` shall tell."""
 MAX_MATCHES_OF_FIRST_VERSION = 10
@@ -132,7 +134,13 @@ def _superseded_text(version: Memory) -> str:
 
 
 def _holds_word_that_is_not_told(pool: CandidatePool, match: MemoryId, shown: Memory) -> bool:
-    """Whether the match holds a word of the question that neither the memory shown for it nor its `before` holds."""
-    words = " ".join(word for word, holds in zip(pool.words, pool.holds[pool.ids.index(match)], strict=True) if holds)
-    told = StatementForComparison(f"{shown.scene.action} {shown.before}").content_words_by_stem.keys()
-    return bool(StatementForComparison(words).content_words_by_stem.keys() - told)
+    """Whether the match holds a word of the question that neither the memory shown for it nor its `before` holds, nor
+    a part of a word of theirs (`max_open_conns`)."""
+    words = [word for word, holds in zip(pool.words, pool.holds[pool.ids.index(match)], strict=True) if holds]
+    text = f"{shown.scene.action} {shown.before}"
+    told = {*_stems_of(text), *_stems_of(" ".join(_WORD_PART_PATTERN.findall(text)))}
+    return bool(_stems_of(" ".join(words)) - told)
+
+
+def _stems_of(text: str) -> Set[str]:
+    return StatementForComparison(text).content_words_by_stem.keys()

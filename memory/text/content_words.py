@@ -65,7 +65,7 @@ def content_words(question: str) -> tuple[str, ...]:
             text = _original_if_no_words_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
     signs = HAN_RUN_PATTERN.sub(lambda run: text_without_lexicon_pattern(run[0], "function_signs", lexicons), text)
-    text = _original_if_no_words_left(signs, text)
+    text = _original_if_no_words_left(_without_runs_of_word_parts(signs, lexicons), text)
     text = _original_if_no_words_left(
         (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN_CHAR_PATTERN).sub(" ", text), text
     )
@@ -216,8 +216,19 @@ def words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
 @cache
 def _question_and_function_phrase_pattern(lexicon: Lexicon) -> re.Pattern[str] | None:
     """Longest first. A single Hangul syllable must stand alone: it is a part of many words."""
-    phrases = sorted(lexicon.words(*_LEFT_OUT_LEXICON_LISTS), key=lambda phrase: (-len(phrase), phrase))
+    listed = lexicon.words(*_LEFT_OUT_LEXICON_LISTS) - _word_parts(lexicon)
+    phrases = sorted(listed, key=lambda phrase: (-len(phrase), phrase))
     expressions = (
         rf"(?<!\w){phrase}(?!\w)" if re.fullmatch("[가-힣]", phrase) else re.escape(phrase) for phrase in phrases
     )
     return re.compile("|".join(expressions)) if phrases else None
+
+
+def _word_parts(lexicon: Lexicon) -> frozenset[str]:
+    """Signs that ask or join where they stand by themselves, and else are mostly part of a word: 会 of 年会."""
+    return lexicon.words("word_parts")
+
+
+def _without_runs_of_word_parts(text: str, lexicons: Sequence[Lexicon]) -> str:
+    parts = frozenset[str]().union(*map(_word_parts, lexicons))
+    return HAN_RUN_PATTERN.sub(lambda run: " " if parts.issuperset(run[0]) else run[0], text) if parts else text

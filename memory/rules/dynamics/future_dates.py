@@ -31,6 +31,8 @@ from madeleine.memory.text.relative_dates import Days, first_and_last_moment_of_
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
 """Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
+MAX_DAYS_FROM_TELLING_TO_PAST_EVENT = timedelta(days=183)
+"""The same where the day had passed when the memory was stored."""
 MAX_ANNOUNCEMENT_CHARS = 400
 """Of a text that announces a day; a longer one tells of much besides."""
 
@@ -169,10 +171,13 @@ def _day_of_telling(memory: Memory) -> date:
 def _day_on_which_text_was_told(text: str, *, created_at: datetime, happened_at: datetime) -> date:
     """A day without its year is the one that is nearest to it. What was stored later than it was told has the day of
     telling for its date, if it names a day soon after; a fact may have that since which it is true."""
-    told = min(happened_at, created_at).date()
-    named = iso_periods_in_text_ranges_as_first_day(text, told)
-    is_soon_after = any(told <= day.start.date() <= told + MAX_DAYS_FROM_TELLING_TO_EVENT for day in named)
-    return told if is_soon_after else created_at.date()
+    told, stored = min(happened_at, created_at).date(), created_at.date()
+    named = [day.start.date() for day in iso_periods_in_text_ranges_as_first_day(text, told)]
+    is_soon_after = any(
+        told <= day <= told + (MAX_DAYS_FROM_TELLING_TO_PAST_EVENT if day <= stored else MAX_DAYS_FROM_TELLING_TO_EVENT)
+        for day in named
+    )
+    return told if is_soon_after else stored
 
 
 def _dates_named_in_text(memory: Memory) -> list[IsoPeriod]:
