@@ -72,7 +72,7 @@ class DatedActionArguments(ToolArguments):
 
 
 class SceneArguments(ToolArguments):
-    text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
+    text: Annotated[LongText, Field(description="Sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
         Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, timeline."),
@@ -81,7 +81,7 @@ class SceneArguments(ToolArguments):
     setting: Annotated[SceneLengthText, Field(description="Where.")] = ""
     dialogue: Annotated[list[SceneLengthText], Field(max_length=50, description="Quotes.")] = []
     sensory: Annotated[list[SceneLengthText], Field(max_length=50, description="Seen, heard, smelt.")] = []
-    feeling: Annotated[SceneLengthText, Field(description="In the first person.")] = ""
+    feeling: Annotated[SceneLengthText, Field(description="In first person.")] = ""
     category: Annotated[
         Category,
         Field(
@@ -100,7 +100,7 @@ class SceneArguments(ToolArguments):
     pinned: Annotated[bool, Field(description="Never fades.")] = False
     supersedes: Annotated[ShortText, Field(description="Id of what this makes untrue.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
-    distinct: Annotated[bool, Field(description="Store beside what seems to say the same.")] = False
+    distinct: Annotated[bool, Field(description="Beside what says the same.")] = False
 
 
 SCENE_SCHEMA = {"type": "object", "required": ["text"]}
@@ -108,7 +108,7 @@ SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 
 
 class StoreArguments(SceneArguments):
-    text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
+    text: Annotated[LongText, Field(description="Sentences that make sense alone.")] = ""
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
     level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
@@ -142,9 +142,9 @@ class StoreArguments(SceneArguments):
     name="store",
 )
 async def store_memories(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
-    """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes. If something known has changed or moved, name the old memory
-    in supersedes. What says the same as an earlier one reinforces that."""
+    """Store what later conversations should know, a scene a memory: an event, decision, fact, preference, feeling or
+    lesson; several by scenes. If something known has changed, name the old memory in supersedes; repeat the store so
+    if what resembles names is untrue. What says the same as an earlier one reinforces that."""
     call = call.in_project(arguments.project).at_memory_level(arguments.level)
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)

@@ -24,6 +24,7 @@ from madeleine.memory.text.relative_dates import (
     past_days_in_lexicon,
     year_of_day,
 )
+from madeleine.memory.text.written_dates import with_han_numerals_of_dates_in_digits
 
 MAX_CALENDAR_QUESTION_CHARS = 200
 """A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
@@ -43,6 +44,7 @@ def days_asked_for(question: str, today: date) -> tuple[Days, ...]:
     two are meant; up to the last day that there is for "What is coming up?"."""
     if len(question) > MAX_CALENDAR_QUESTION_CHARS:
         return ()
+    question = with_han_numerals_of_dates_in_digits(question)
     low = lowercase_with_straight_apostrophes(question)
     is_short = low.count(" ") < MIN_WORDS_TELLING_LANGUAGE
     lexicons = lexicons_for_script_of_text(low) if is_short else probable_lexicons(low)
@@ -63,6 +65,7 @@ def days_named(question: str, today: date) -> Days | None:
     """The days that a question names from today, or of the past and without a year, or as those to come ("coming up"),
     whatever else it asks; None if it names none or several. A year is found by its words, and need not be that of the
     telling."""
+    question = with_han_numerals_of_dates_in_digits(question)
     low = lowercase_with_straight_apostrophes(question)
     if len(low) > MAX_CALENDAR_QUESTION_CHARS:
         return None

@@ -177,10 +177,15 @@ def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     return tuple(word in in_code or is_id_or_address_word(word) for word in words)
 
 
+def ticket_keys(text: str) -> list[str]:
+    """The keys of tickets in a text, in order: "TRK-999"."""
+    return _TICKET_KEY_PATTERN.findall(text)
+
+
 def ticket_key_positions(question: str, words: Sequence[str]) -> list[tuple[int, ...]]:
     """Of each key of a ticket in the question ("TRK-999") the places of its parts among these content words: what has
     another number is another ticket."""
-    keys = (key.lower().split("-") for key in _TICKET_KEY_PATTERN.findall(question))
+    keys = (key.lower().split("-") for key in ticket_keys(question))
     return [tuple(map(words.index, parts)) for parts in keys if all(part in words for part in parts)]
 
 

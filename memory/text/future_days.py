@@ -17,6 +17,7 @@ from madeleine.memory.text.written_dates import (
     month_numbers_by_name_in_text,
     text_with_iso_dates,
     with_abbreviated_months_written_out,
+    with_han_numerals_of_dates_in_digits,
 )
 
 _ISO_DAY_OR_MONTH_REGEX = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
@@ -65,6 +66,7 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
     """The one day or period to come that a text of this day names, or tells from it ("tomorrow"), as a day or a part of
     a year; None for none, and for several. Without its year it must be near: "on 3 May", told in November, may have
     been."""
+    text = with_han_numerals_of_dates_in_digits(text)
     names_date = any(map(str.isdigit, text)) or month_numbers_by_name_in_text(text)
     dated = day_spans_in_text(text, told) if names_date else set()
     named = narrowest_days(dated | days_announced_by_relative_words(text, told))
@@ -79,6 +81,7 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
 def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]:
     """Each date or month as one ISO text; of "3 to 9 February" and "from 28 March to 4 April" two, its first and its
     last day."""
+    text = with_han_numerals_of_dates_in_digits(text)
     dated = _with_dates_as_iso(text, told)
     days = {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}
     last_end_by_first_end = dict(_end_positions_of_period_days(dated, text))

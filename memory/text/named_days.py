@@ -304,13 +304,17 @@ def _named_weekday(question: str, today: date) -> NamedDays | None:
     numbers = _weekday_numbers_by_name()
     matches = (match for match in _HYPHENATED_WORD_PATTERN.finditer(low) if match[0] in numbers)
     places = [(match, numbers[match[0]]) for match in matches]
+    is_spaced = bool(places)
+    if not is_spaced:
+        unspaced = _weekday_numbers_by_unspaced_name()
+        places = [(match, unspaced[match[0]]) for match in _unspaced_weekday_pattern().finditer(low)]
     if len(places) != 1:
         return None
     [(place, weekday)] = places
     past = latest_weekday_before(today, weekday)
     coming = past + timedelta(weeks=1)
     # Where weekdays are written small, one with a capital is a name.
-    may_be_name = len(low) != len(question) or not question[place.start()].islower()
+    may_be_name = is_spaced and (len(low) != len(question) or not question[place.start()].islower())
     return NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), may_be_name)
 
 
@@ -333,8 +337,24 @@ def _named_weekend(low: str, lexicon: Lexicon, today: date) -> NamedDays | None:
 
 @cache
 def _weekday_numbers_by_name() -> Mapping[str, int]:
-    """From 0 for Monday, in the languages that put spaces between words. Each line of `days` has seven."""
-    lexicons = [lexicon for lexicon in map(load_lexicon, load_lexicon_headers()) if lexicon.entries.get("spaced", True)]
+    """From 0 for Monday, in the languages that put spaces between words."""
+    return _weekday_numbers(spaced=True)
+
+
+@cache
+def _weekday_numbers_by_unspaced_name() -> Mapping[str, int]:
+    """The same in the others; a single sign is more often a part of another word."""
+    return {name: number for name, number in _weekday_numbers(spaced=False).items() if len(name) > 1}
+
+
+@cache
+def _unspaced_weekday_pattern() -> re.Pattern[str]:
+    return re.compile("|".join(sorted(_weekday_numbers_by_unspaced_name(), key=lambda name: (-len(name), name))))
+
+
+def _weekday_numbers(*, spaced: bool) -> dict[str, int]:
+    """Each line of `days` has seven."""
+    lexicons = [one for one in map(load_lexicon, load_lexicon_headers()) if one.entries.get("spaced", True) is spaced]
     lines = (line.split() for lexicon in lexicons for line in lexicon.entries["days"].strip().splitlines())
     return {name: at % 7 for line in lines if len(line) % 7 == 0 for at, name in enumerate(line)}
 

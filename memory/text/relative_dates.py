@@ -113,6 +113,7 @@ DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "next_weekday": lambda today, weekday: _single_day(
         latest_weekday_before(today + timedelta(days=1), weekday) + timedelta(weeks=1)
     ),
+    "weekday_of_next_week": lambda today, weekday: _single_day(today + timedelta(days=7 - today.weekday() + weekday)),
     "in_two_days": lambda today, _: _single_day(today + timedelta(days=2)),
     "tomorrow": lambda today, _: _span_of_next_days(today, 1),
     "next_days": lambda today, count: _span_of_next_days(today, count or DEFAULT_DAYS),
@@ -130,7 +131,10 @@ DAYS_BY_CALENDAR_KIND: Mapping[str, DaysFromToday] = {
     "this_year": lambda today, _: year_of_day(today),
 }
 """In this order, for "the next week" is a span and "next week" a week of the calendar."""
-_KINDS_ANNOUNCED_IN_MEMORIES = ("next_weekday", "in_two_days", "tomorrow", "week_after_next", "next_week", "next_month")
+_KINDS_OF_WEEKDAYS = ("next_weekday", "weekday_of_next_week")
+_KINDS_ANNOUNCED_IN_MEMORIES = (
+    *_KINDS_OF_WEEKDAYS, "in_two_days", "tomorrow", "week_after_next", "next_week", "next_month",
+)  # fmt: skip
 
 
 def weekend_before(today: date) -> Days:
@@ -175,7 +179,7 @@ def calendar_days_in_lexicon(
     for kind in kinds:
         if (pattern := lexicon.pattern(kind)) and (match := pattern.search(low)):
             with suppress(ValueError, OverflowError):
-                tell_number = weekday_number_in_phrase if kind == "next_weekday" else number_in_phrase
+                tell_number = weekday_number_in_phrase if kind in _KINDS_OF_WEEKDAYS else number_in_phrase
                 days = DAYS_BY_CALENDAR_KIND[kind](today, tell_number(lexicon, match[0]))
                 yield RelativeDaysMatch(match.start(), match.end(), kind, days)
 

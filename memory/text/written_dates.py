@@ -30,6 +30,11 @@ _CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
+_HAN_NUMERAL_REGEX = "[一二三四五六七八九十]{1,3}"
+_HAN_DATE_PATTERN = re.compile(
+    rf"(?:([〇零一二三四五六七八九]{{4}})(年))?({_HAN_NUMERAL_REGEX})(月)(?:({_HAN_NUMERAL_REGEX})([日号號]))?"
+)
+"""Of a month, and its year and day: 十二月一日."""
 _ABBREVIATION_WITH_DAY_REGEXES = (
     r"(?<![\d.:/-])([0-3]?\d(?:\.|er|º|st|nd|rd|th|-?го)?(?: (?:de|of))? ?)",
     r"(?=[0-3]?\d(?:st|nd|rd|th)?\b(?![:/]))",
@@ -39,8 +44,33 @@ MAX_LANGUAGES_OF_MONTH_NAME = 3
 """That a question may be in: of more nothing tells which it is."""
 
 
+def with_han_numerals_of_dates_in_digits(text: str) -> str:
+    """12月1日 for 十二月一日. What is no date of the calendar stays."""
+    if "月" not in text:
+        return text
+
+    def in_digits(match: re.Match[str]) -> str:
+        year, month, day = match[1], _number_of_han_numerals(match[3]), _number_of_han_numerals(match[5] or "一")
+        if not (month and day and month <= len(ENGLISH_MONTH_NAMES) and day <= 31):
+            return match[0]
+        first = "".join(str("〇一二三四五六七八九".index(sign.replace("零", "〇"))) for sign in year) if year else ""
+        return f"{first}{match[2] or ''}{month}月{f'{day}{match[6]}' if match[5] else ''}"
+
+    return _HAN_DATE_PATTERN.sub(in_digits, text)
+
+
+def _number_of_han_numerals(signs: str) -> int:
+    """Up to 99; 0 for signs that are no number."""
+    digits = " 一二三四五六七八九"
+    tens, ten, ones = signs.partition("十") if "十" in signs else ("", "", signs)
+    if len(tens) > 1 or len(ones) > 1 or "十" in ones:
+        return 0
+    return (10 * (digits.index(tens) if tens else 1) if ten else 0) + (digits.index(ones) if ones else 0)
+
+
 def text_with_iso_dates(text: str) -> str:
     """The text with its dates in one form, whatever the language."""
+    text = with_han_numerals_of_dates_in_digits(text)
     if not any(map(str.isdigit, text)):
         return text
     text = _YEAR_FIRST_DATE_PATTERN.sub(lambda m: _iso_date_or_original(m, (m[1], m[3], m[4])), text)
@@ -68,7 +98,7 @@ def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
 
 def text_without_dates(text: str) -> str:
     """The text without its dates, for what it is about."""
-    text = text_without_relative_dates(text)
+    text = text_without_relative_dates(with_han_numerals_of_dates_in_digits(text))
     names = _month_names_in_text(text)
     for pattern in (
         _ISO_DATE_PATTERN,

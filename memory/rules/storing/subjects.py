@@ -17,6 +17,7 @@ from madeleine.memory.rules.storing.statements import (
     cached_statement_for_comparison,
     stem_of_word_beginning,
 )
+from madeleine.memory.text.content_words import ticket_keys
 from madeleine.memory.text.lexicon import words_of_lexicon_table_entry
 
 MAX_WORDS_OF_OPENING_PHRASE = 12
@@ -50,6 +51,12 @@ def owners_named_only_in_first(one: StatementForComparison, other: StatementForC
     if at == 1 and not mine[at].is_name:
         owners.add(mine[0].stem)
     return owners - _stems(other)
+
+
+def name_different_tickets(new: StatementForComparison, old: StatementForComparison) -> bool:
+    """Whether each has the key of a ticket, and none is in both: "SILT-41", "SILT-133"."""
+    mine, theirs = ({*ticket_keys(one.text)} for one in (new, old))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
 
 
 def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:

@@ -32,7 +32,11 @@ from madeleine.memory.rules.storing.statements import (
     differ_in_value_of_one_thing,
     shared_stems,
 )
-from madeleine.memory.rules.storing.subjects import speak_of_two_things, tells_same_of_other_subject
+from madeleine.memory.rules.storing.subjects import (
+    name_different_tickets,
+    speak_of_two_things,
+    tells_same_of_other_subject,
+)
 
 MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
 MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
@@ -148,7 +152,9 @@ def can_have_supersession_score(new: StatementForComparison, old: StatementForCo
     nor has what tells of no change the same of another subject."""
     if new.contains_question_mark or old.contains_question_mark or are_of_one_wording(new, old):
         return False
-    return not speak_of_two_things(new, old) and (new.states_change or not tells_same_of_other_subject(new, old))
+    if speak_of_two_things(new, old) or name_different_tickets(new, old):
+        return False
+    return new.states_change or not tells_same_of_other_subject(new, old)
 
 
 def supersession_score(
