@@ -21,8 +21,8 @@ from madeleine.memory.text.content_words import ticket_keys
 from madeleine.memory.text.lexicon import words_of_lexicon_table_entry
 
 MAX_WORDS_OF_OPENING_PHRASE = 12
-_ARTICLE_ENTRIES = ("articles", "indefinite")
-"""Of the table `retold` of a lexicon."""
+MAX_WORDS_FROM_OF_TO_OWNER = 3
+"""The code of the gate, of our old gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,18 @@ def _opening_words(text: str) -> Sequence[OpeningWord]:
     the language has no words like "of". The text is compared with several."""
     statement = cached_statement_for_comparison(text)
     lexicons = statement.analysed_text.lexicons
-    joining, *articles = (words_of_lexicon_table_entry(lexicons, "retold", name) for name in ("of", *_ARTICLE_ENTRIES))
-    if not joining:
+    if not (joining := words_of_lexicon_table_entry(lexicons, "retold", "of")):
         return ()
     content = {*statement.content_words} - statement.change_words - _value_words(statement)
     words: list[OpeningWord] = []
-    is_owner = False
+    joined = 0
     for word in statement.words[:MAX_WORDS_OF_OPENING_PHRASE]:
         if word in content:
-            words.append(OpeningWord(stem_of_word_beginning(word), is_owner, statement.is_possible_name(word)))
-            is_owner = False
+            words.append(OpeningWord(stem_of_word_beginning(word), joined > 0, statement.is_possible_name(word)))
+            joined = 0
         elif word in joining and words:
-            is_owner = True
-        elif words and not (is_owner and any(word in each for each in articles)):
+            joined = MAX_WORDS_FROM_OF_TO_OWNER
+        elif words and (joined := joined - 1) <= 0:
             break
     return words
 

@@ -535,3 +535,29 @@ async def test_before_tells_the_version_that_is_asked_for(use: Use) -> None:
     ):
         [found] = (await use("recall", query=question, format="memories"))["memories"]
         assert [found["text"], found["before"]] == [later[1], before]
+
+
+async def test_before_tells_the_last_version_of_a_name_of_several_parts(use: Use) -> None:
+    """Its parts are words of the index, and the name one word of a statement: the first version was told of three."""
+    told = await use("store", text="max_open_conns is 25.", when="2026-05-20")
+    for value, month in (("60", "06"), ("40", "07")):
+        text = f"max_open_conns is {value}."
+        told = await use("store", text=text, when=f"2026-{month}-20", supersedes=told["id"])
+    for question in ("max_open_conns", "What was max_open_conns before?", "What was max_open_conns before it was 40?"):
+        [found] = (await use("recall", query=question, format="memories"))["memories"]
+        assert [found["text"], found["before"]] == ["max_open_conns is 40.", "2026-06-20: max_open_conns is 60."]
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+async def test_a_newer_code_of_something_else_is_not_put_first(use: Use, *, is_decided: bool) -> None:
+    """Ruling 14: whoever asked for the code of the safe got that of the gate, which was newer."""
+    for text in ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+        await use("store", text=text)
+    gate = (await use("store", text="The code of the gate is 5519", when="2026-02-01"))["id"]
+    safe, changed = "The code of the safe is 2084", "The code of the gate was changed to 7731"
+    await use("store", text=safe, when="2026-03-01")
+    decided = {"supersedes": gate} if is_decided else {}
+    answer = await use("store", text=changed, when="2026-06-01", **decided)
+    assert "safe" not in str(answer.get("may_supersede", ""))
+    assert (await recalled(use, "What is the code of the safe?"))[0] == safe
+    assert (await recalled(use, "What is the code of the gate?"))[0] == changed

@@ -56,6 +56,22 @@ def test_what_is_asked_for_word_for_word_stands_behind_what_was_proposed_to_supe
     assert bool(compared.newer_versions) is not (is_unrelated and not is_proposed)
 
 
+@pytest.mark.parametrize("question", ["Who is the doctor of Giulia?", "Who is Giulia's doctor?"])
+@pytest.mark.parametrize("before", ["", "2026-03-01: The doctor of Giulia is Marchetti"])
+def test_what_took_the_place_of_another_memory_speaks_of_that_ones_thing(question: str, before: str) -> None:
+    """Of Leo's doctor, who is newer, nothing follows for Giulia, of whose doctor the earlier version tells."""
+    older = replace(a_memory("Giulia is looked after by Conti"), created_at=NOW - timedelta(days=2), before=before)
+    newer = a_memory("The doctor of Leo is Galli")
+    matches = {
+        one.id: MemoryMatchToQuestion(StatementForComparison(one.scene.action), cosine=0.9, score=0.4)
+        for one in (older, newer)
+    }
+    pair = NewerAndOlderMemory(newer, older, MemoryPairRelationFlags())
+    compared = compare_pairs(StatementForComparison(question), matches, [pair], [1.0])
+    assert bool(compared.unrelated) is bool(before)
+    assert bool(compared.newer_versions) is not bool(before)
+
+
 def test_what_perhaps_tells_of_another_thing_stands_behind_with_what_became_of_it() -> None:
     """ADR 87. Each once, whatever was proposed in a circle."""
     a, b, doubtful, its_newer, its_doubtful = map(MemoryId, "abcde")

@@ -2,9 +2,16 @@
 
 from dataclasses import replace
 
-from madeleine.memory.recall.query_reading import closing_text_of_message, query_without_names_and_dates
+import numpy as np
+
+from madeleine.memory.recall.query_reading import (
+    closing_text_of_message,
+    query_without_names_and_dates,
+    without_unknown_words_for_the_past,
+)
 from tests.rows import for_each_row
 from tests.unit.memory.rules.ranking.test_blended import PLAIN
+from tests.unit.memory.rules.ranking.test_matching import pool
 
 CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("user",))]
 
@@ -38,3 +45,21 @@ def test_what_a_longer_message_comes_to_is_its_last_question_or_its_last_two_sen
 )
 def test_names_of_those_who_act_are_no_part_of_the_subject(message: str, subject: str) -> None:
     assert query_without_names_and_dates(message, CANDIDATES) == subject
+
+
+@for_each_row(
+    ("question", "words", "kept"),
+    [
+        ("Dove lavorava Davide prima?", ("lavorava", "davide", "prima"), ("lavorava", "davide")),
+        ("What did we use originally for mail?", ("originally", "mail"), ("mail",)),
+        ("Which provider did we have first?", ("provider", "first"), ("provider",)),
+        ("Was hatten wir ursprünglich?", ("ursprünglich",), ("ursprünglich",)),
+        ("Where is the first-aid kit?", ("first", "aid", "kit"), ("first", "aid", "kit")),
+    ],
+)
+def test_a_word_for_what_was_first_is_not_unknown(question: str, words: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    """ruling 19: it names nothing that could be known, unless it is all that is asked. What memories hold stays."""
+    named = replace(pool([[0] * len(words)], unknown=[1] * len(words)), words=words)
+    assert without_unknown_words_for_the_past(named, question).words == kept
+    known = replace(named, unknown=np.zeros(len(words), np.bool_))
+    assert without_unknown_words_for_the_past(known, question).words == words

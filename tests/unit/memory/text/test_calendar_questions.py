@@ -18,6 +18,13 @@ TOMORROW, NEXT_WEEK, DECEMBER = ("2026-11-28",) * 2, ("2026-11-30", "2026-12-06"
     ("question", "days"),
     [
         ("What is coming up next week?", NEXT_WEEK),
+        ("What is on on Tuesday next week?", ("2026-12-01",) * 2),
+        ("Was steht nächste Woche Dienstag an?", ("2026-12-01",) * 2),
+        ("Qu'est-ce qui est prévu mardi de la semaine prochaine ?", ("2026-12-01",) * 2),
+        ("下周二有什么安排？", ("2026-12-01",) * 2),
+        ("周二有什么安排？", ("2026-12-01",) * 2),
+        ("十二月一日有什么安排？", ("2026-12-01",) * 2),
+        ("来週の火曜日の予定は？", ("2026-12-01",) * 2),
         ("What are my plans for the coming week?", ("2026-11-28", "2026-12-04")),
         ("What do I have over the next week?", ("2026-11-28", "2026-12-04")),
         ("What do we have to do in the next ten days?", ("2026-11-28", "2026-12-07")),
