@@ -16,6 +16,7 @@ from madeleine.memory.recall.ports import PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.ranking.near_equals import (
+    MIN_SCORE_OF_CHANGE_OF_DECIDED_VERSION,
     MemoryMatchToQuestion,
     MemoryPairRelationFlags,
     are_short_statements_without_questions,
@@ -119,7 +120,9 @@ def compare_pairs(
                 is_read=is_read,
             )
             matches_less = newer.strength < older.strength and not pair.link.is_proposed
-            is_newer_version = score > 0 and not (matches_less and tells_of_other_thing_in_one_wording(*texts))
+            is_decided = bool(pair.older.before) and not pair.link.is_proposed
+            least = MIN_SCORE_OF_CHANGE_OF_DECIDED_VERSION if is_decided else 0.0
+            is_newer_version = score > least and not (matches_less and tells_of_other_thing_in_one_wording(*texts))
         if is_newer_version:
             newer_versions.append(pair)
         elif not is_answered_by_older:

@@ -13,7 +13,8 @@ Two that both answer a question are compared, the one that was told later with t
 Without a cosine (it was not found by itself) the newer one has 3.1 in place of that term; where the model does not read
 the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the
 question count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often
-that is right. The weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
+that is right; what has itself superseded another is only changed from 1 on. The weights are those of a logistic
+regression (ADR 52, 87), rounded. A question that wishes for the past
 ("used to", "which attempt failed?") is left as it is, unless it asks what was before something, or first (ADR 88).
 """
 
@@ -42,6 +43,9 @@ MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
 
+MIN_SCORE_OF_CHANGE_OF_DECIDED_VERSION = 1.0
+"""Of `newer_replaces_older_score`, where the older one was itself stored to supersede another: whoever said then what
+took its place has said nothing of the newer one (ADR 104)."""
 MIN_SCORE_SHARE_OF_NEAR_EQUAL = 0.8
 """Of the score of another match, from which one is nearly as relevant (ruling 24)."""
 MIN_COMMON_BEGINNING_LETTERS = 4

@@ -72,6 +72,24 @@ def test_what_took_the_place_of_another_memory_speaks_of_that_ones_thing(questio
     assert bool(compared.newer_versions) is not bool(before)
 
 
+@pytest.mark.parametrize(
+    ("before", "cosine", "is_changed"), [("", 0.25, True), ("Lyon", 0.25, False), ("Lyon", 0.5, True)]
+)
+def test_what_has_superseded_another_is_changed_only_by_what_is_likelier(
+    before: str, cosine: float, *, is_changed: bool
+) -> None:
+    """ADR 104: whoever decided once says nothing of the newer one."""
+    older = replace(a_memory("Maria has her home in Rome"), created_at=NOW - timedelta(days=2), before=before)
+    newer = a_memory("In Oslo Maria found a flat")
+    matches = {
+        newer.id: MemoryMatchToQuestion(StatementForComparison(newer.scene.action), cosine=cosine, score=0.3),
+        older.id: MemoryMatchToQuestion(StatementForComparison(older.scene.action), cosine=0.6, score=0.4),
+    }
+    pair = NewerAndOlderMemory(newer, older, MemoryPairRelationFlags())
+    compared = compare_pairs(StatementForComparison("Where does Maria live?"), matches, [pair], [0.9])
+    assert bool(compared.newer_versions) is is_changed
+
+
 def test_what_perhaps_tells_of_another_thing_stands_behind_with_what_became_of_it() -> None:
     """ADR 87. Each once, whatever was proposed in a circle."""
     a, b, doubtful, its_newer, its_doubtful = map(MemoryId, "abcde")
