@@ -85,7 +85,7 @@ async def recall_by_days_if_asked_for(
     others = await recall(query)
     if not periods:
         return others
-    of_period = replace(query, limit=most, max_limit=0)
+    of_period = replace(query, limit=most, max_limit=0, counts_tokens=True)
     answers = await _recall_each_dated(call, recall, of_period, periods, lists_all=lists_all)
     answered = [days for days in periods if any(days == of_days for of_days, _ in answers)]
     if not answered:

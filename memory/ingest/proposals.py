@@ -25,6 +25,7 @@ from madeleine.memory.rules.storing.statements import (
 )
 from madeleine.memory.rules.storing.subjects import speak_of_two_things
 from madeleine.memory.rules.storing.supersession import (
+    MAX_NEARNESS_BY_SHARED_WORDS,
     MAX_NEIGHBOURS_READ_FOR_SUPERSESSION,
     MAX_POSSIBLE_CHANGES_NAMED,
     MAX_SUPERSESSION_CANDIDATES_COMPARED,
@@ -33,6 +34,7 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
+    are_of_two_things,
     became_true_after,
     can_have_supersession_score,
     idf_from_memory_count,
@@ -107,7 +109,6 @@ class SupersessionCandidateSearch:
             if cosine >= MIN_SUPERSESSION_PROPOSAL_COSINE
             and _was_true_before(other, memory)
             and shared_stems(new, old := cached_statement_for_comparison(other.scene.action))
-            and not speak_of_two_things(new, old)
         ]
         but_for_a_value = [
             (other, old)
@@ -116,6 +117,7 @@ class SupersessionCandidateSearch:
             or states_change_of_number(new, old)
             or (have_different_future_days(memory, other) and states_change_of_old_statement(new, old))
         ]
+        but_for_a_value = [pair for pair in but_for_a_value if not speak_of_two_things(new, pair[-1])]
         if but_for_a_value:  # several are a series, the runs of each day, unless one tells of a change of another
             changed = {other.may_supersede for other, old in but_for_a_value if new.states_change or old.states_change}
             latest = [other for other, _ in but_for_a_value if other.id not in changed]
@@ -155,14 +157,23 @@ class SupersessionCandidateSearch:
     ) -> list[Memory]:
         """Of `earlier`, with their cosines, what the new one may have changed, the nearest first."""
         read = [(*pair, cached_statement_for_comparison(pair[0].scene.action)) for pair in earlier]
-        compared = [one for one in read if can_have_supersession_score(new, one[-1])]
+        compared = [
+            (other, cosine, old)
+            for other, cosine, old in read
+            if cosine + MAX_NEARNESS_BY_SHARED_WORDS >= MIN_POSSIBLE_CHANGE_NEARNESS
+            and can_have_supersession_score(new, old)
+        ]
         statements = [old for *_, old in compared]
         rarities = await self._word_rarities_of_statements(scope, statements, [True] * len(statements))
         nearness = {
             other.id: possible_change_nearness(new, old, cosine=cosine, rarity=rarity)
             for (other, cosine, old), rarity in zip(compared, rarities, strict=True)
         }
-        near = [other for other, *_ in compared if nearness[other.id] >= MIN_POSSIBLE_CHANGE_NEARNESS]
+        near = [
+            other
+            for other, _, old in compared
+            if nearness[other.id] >= MIN_POSSIBLE_CHANGE_NEARNESS and not are_of_two_things(new, old)
+        ]
         return sorted(near, key=lambda other: -nearness[other.id])
 
     async def _word_rarities_of_statements(

@@ -45,6 +45,8 @@ class RecallQuery:
     ranking: RankingProfile | None = None
     as_of: datetime | None = None
     """What was true then, faded memories included, instead of what is true now (ruling 14)."""
+    counts_tokens: bool = True
+    """Whether the tokens of the answer are counted exactly; else they are an upper bound where all surely fit."""
 
     @property
     def has_window(self) -> bool:
@@ -221,8 +223,10 @@ class RecallSelector:
         order, limit = self._non_preference_ids_best_first, self._max_memory_count(preferences)
         loaded = await self._load_recallable(order[:limit])
         best = [loaded[id_] for id_ in order[:limit] if id_ in loaded]
-        if len(best) == min(limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
-            selection = await self._render_selection(best, preferences)
+        chosen = [*preferences, *best]
+        if len(best) == min(limit, len(order)) and self._surely_fit(chosen, query.token_budget):
+            tokens = None if query.counts_tokens else self._max_tokens(chosen)
+            selection = await self._render_selection(best, preferences, tokens)
             if selection.tokens <= query.token_budget:
                 return selection
         budget = (
@@ -345,10 +349,11 @@ class RecallSelector:
 
     def _surely_fit(self, memories: Sequence[Memory], budget: int) -> bool:
         """Whether they fit by the upper bounds that the index holds."""
+        return all(memory.id in self.ranked.tokens for memory in memories) and self._max_tokens(memories) <= budget
+
+    def _max_tokens(self, memories: Sequence[Memory]) -> int:
         tokens = self.ranked.tokens
-        if any(memory.id not in tokens for memory in memories):
-            return False
-        return MAX_ENCLOSING_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
+        return MAX_ENCLOSING_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories)
 
     async def _fill_budget(
         self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int, *, limit: int
@@ -384,13 +389,16 @@ class RecallSelector:
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
 
-    async def _render_selection(self, memories: Sequence[Memory], preferences: Sequence[Memory]) -> RecallSelection:
+    async def _render_selection(
+        self, memories: Sequence[Memory], preferences: Sequence[Memory], tokens: int | None = None
+    ) -> RecallSelection:
+        """`tokens`: None to count them."""
         inside, beside = ((), preferences) if self.renderer.preferences == "none" else (preferences, ())
         text = self.renderer.render([*inside, *memories])
         if not text and not beside:
             tokens = 0
-        elif self.ranked.words_only_reason:
+        elif tokens is None and self.ranked.words_only_reason:
             tokens = sum(await self._token_costs([*preferences, *memories])) + MAX_ENCLOSING_TAG_TOKENS
-        else:
+        elif tokens is None:
             tokens = sum(await self.embedder.count_tokens([text, *map(RECALL_LIST_RENDERER.render_entry, beside)]))
         return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

@@ -72,7 +72,7 @@ def content_words(question: str) -> tuple[str, ...]:
     words = dict.fromkeys(_without_korean_particle(word, lexicons) for word in _DATE_OR_WORD_PATTERN.findall(text))
     spaced = [lexicon for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
-        *map(words_that_ask_or_join, _lexicons_listing_most_words(words.keys(), spaced))
+        *map(words_that_ask_or_join, _lexicons_listing_most_words(frozenset(words), spaced))
     )
     names = _names_among_words_left_out(left_out, question, lexicons)
     return tuple(word for word in words if word not in left_out or word in names) or tuple(words)
@@ -134,6 +134,7 @@ def lexicons_of_question(question: str) -> tuple[Lexicon, ...]:
 
 
 def _lexicons_listing_most_words(words: Set[str], lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
+    """`words`: a set; of the keys of a mapping each word of the lexicon would be looked up."""
     counts = [len(words & words_that_ask_or_join(lexicon)) for lexicon in lexicons]
     most = max(counts, default=0)
     return tuple(lexicon for lexicon, count in zip(lexicons, counts, strict=True) if count == most)

@@ -65,21 +65,26 @@ def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, .
     words = frozenset(_WORD_PATTERN.findall(text))
     asking: dict[str, tuple[str, ...]] = {}
     for lexicon in lexicons_for_script_of_text(text):
+        marks_of = _mark_terms_by_lexicon_word(lexicon)
         is_spaced = lexicon.entries.get("spaced", True)
-        for mark, listed in _lexicon_words_by_mark_term(lexicon).items():
-            asked = [word for word in listed if word in words or (not is_spaced and word in text)]
-            if asked:
-                asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), *asked)))
+        asked = sorted(words & marks_of.keys() if is_spaced else (word for word in marks_of if word in text))
+        for word in asked:
+            for mark in marks_of[word]:
+                asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), word)))
     return asking
 
 
 @cache
-def _lexicon_words_by_mark_term(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
+def _mark_terms_by_lexicon_word(lexicon: Lexicon) -> dict[str, list[str]]:
     lists = {
         f"{EMOTION_MARK_TERM_PREFIX}{label}": words for label, words in lexicon.entries.get("emotions", {}).items()
     }
     lists[LESSON_MARK_TERM] = lexicon.entries.get("lesson_words", "")
-    return {mark: tuple(sorted({without_accents(word) for word in words.split()})) for mark, words in lists.items()}
+    marks: dict[str, list[str]] = {}
+    for mark, words in lists.items():
+        for word in {without_accents(word) for word in words.split()}:
+            marks.setdefault(word, []).append(mark)
+    return marks
 
 
 def _mark_terms_of_memory(memory: Memory) -> list[str]:

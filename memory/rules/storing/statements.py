@@ -203,11 +203,11 @@ def are_of_one_wording(new: StatementForComparison, old: StatementForComparison)
     return share_more_of_same_wording_than(MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING, new, old)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=100)
 def _cached_diff_opcodes_of_words(
     old: tuple[str, ...], new: tuple[str, ...]
 ) -> Sequence[tuple[str, int, int, int, int]]:
-    """Several rules look at the same two."""
+    """Several rules look at the same two, of the new text and up to fifty others."""
     return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
