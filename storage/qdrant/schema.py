@@ -27,7 +27,7 @@ from madeleine.memory.text.dates import enclosing_time_span
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_term_ids_and_weights
 
-INDEX_SCHEMA_VERSION = 13
+INDEX_SCHEMA_VERSION = 14
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR_NAME = "dense"

@@ -33,13 +33,14 @@ def is_said_by_assistant(memory: Memory) -> bool:
 
 
 def is_turn_of_conversation(memory: Memory) -> bool:
-    """Whether it is what somebody said in a session: behind the name of an actor ("Ann: …"; where no actors are told,
-    behind what may be any name), or in an actor's first person."""
+    """Whether it is what somebody said in a session: behind the name of an actor ("Ann: …"), or in an actor's first
+    person; where no actors are told, behind what may be any name, or as one speaks to somebody: notes do not ask, nor
+    say "you"."""
     if not memory.provenance.session_id:
         return False
     statement, actors = cached_statement_for_comparison(memory.scene.action), memory.scene.actors
     if not actors:
-        return _may_be_name(statement.speaker_label)
+        return _may_be_name(statement.speaker_label) or statement.speaks_to_somebody
     speaker = statement.speaker_label.casefold()
     names = {name for actor in actors for name in (actor.casefold(), *actor.casefold().split())}
     return speaker in names or statement.is_told_in_first_person

@@ -131,6 +131,11 @@ class StatementForComparison:
         return self.analysed_text.first_person_degree > 0
 
     @cached_property
+    def speaks_to_somebody(self) -> bool:
+        """Whether it asks, or has a word like "you"."""
+        return self.contains_question_mark or bool(self.analysed_text.words_in_lexicon_lists("addressed"))
+
+    @cached_property
     def speaker_label(self) -> str:
         """What stands before the first colon, if it may be a name: "Ann" of "Ann: Hello"; else ""."""
         label = SPEAKER_LABEL_PATTERN.match(self.text)
