@@ -113,14 +113,9 @@ def make_recall_tool(rng: RandomSource) -> Tool:
         limit = arguments.limit or DEFAULT_FRAGMENT_MEMORY_COUNT
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
         query = arguments.to_dataclass(
-            RecallQuery,
-            text=arguments.query,
-            limit=limit,
-            max_limit=most,
-            as_of=as_of,
-            counts_tokens=arguments.details,
-            **times,
-        )
+            RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of,
+            counts_tokens=arguments.details, **times,
+        )  # fmt: skip
         explain = await resolve_explain_argument(call, arguments.explain)
         renderer = renderers[arguments.format]
         recall = partial(

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost, ModelCostRecorder, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
-from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, merge_rankings
+from madeleine.memory.recall.rank_fusion import merge_rankings
+from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection
 from madeleine.memory.rules.prompting import escape_tags_on_one_line, render_memory_line
 from madeleine.memory.rules.storing.secrets import RedactText
 

@@ -1,13 +1,12 @@
-"""From ranked candidates to the memories of an answer: re-ranking, fusion of two rankings, and selection within limit
-and budget, with preferences as a group of their own (spec L2, steps 4 to 6; spec O12; ruling 15)."""
+"""From ranked candidates to the memories of an answer: re-ranking, and selection within limit and budget, with
+preferences as a group of their own (spec L2, steps 4 to 6; ruling 15)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import RerankerUnavailable
@@ -46,7 +45,7 @@ class RecallQuery:
     as_of: datetime | None = None
     """What was true then, faded memories included, instead of what is true now (ruling 14)."""
     counts_tokens: bool = True
-    """Whether the tokens of the answer are counted exactly; else they are an upper bound where all surely fit."""
+    """Else the tokens of an answer that surely fits are an upper bound."""
 
     @property
     def has_window(self) -> bool:
@@ -102,43 +101,6 @@ async def rerank(
     order = sorted(ranked.ids, key=lambda id_: (id_ not in new, -new.get(id_, 0.0)))
     scores = {id_: round(new.get(id_, floor * ranked.scores[id_]), 4) for id_ in order}
     return replace(ranked, scores=scores, rescored_by="reranker")
-
-
-def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedCandidates:
-    """Fuse both lists by Reciprocal Rank Fusion: scores of two queries are not comparable (spec O12)."""
-    notices = tuple(dict.fromkeys((*first.notices, *second.notices)))
-    if first.has_no_match or second.has_no_match:
-        return replace(second if first.has_no_match and second.scores else first, notices=notices)
-    return replace(
-        first,
-        scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},
-        tokens={**first.tokens, **second.tokens},
-        words_only_reason=first.words_only_reason or second.words_only_reason,
-        notices=notices,
-        procedural=first.procedural | second.procedural,
-        rescored_by="fusion",
-    )
-
-
-RRF_K = 60
-"""Smoothing: how much less a later place counts."""
-
-RankedItemT = TypeVar("RankedItemT", bound=Hashable)
-
-
-def fuse_rankings_by_rrf(*lists: Sequence[RankedItemT], k: int = RRF_K) -> list[tuple[RankedItemT, float]]:
-    """Best first: each item with Σ 1 / (k + rank) over the lists that hold it, rank from 1, min-max normalised to
-    [0, 1]; 1 for all where all are equal. Equals stand in the order in which they first come."""
-    sums: dict[RankedItemT, float] = {}
-    for ranked in lists:
-        for rank, item in enumerate(dict.fromkeys(ranked), start=1):
-            sums[item] = sums.get(item, 0.0) + 1 / (k + rank)
-    if not sums:
-        return []
-    least, most = min(sums.values()), max(sums.values())
-    span = most - least
-    scored = [(item, (value - least) / span if span > 0 else 1.0) for item, value in sums.items()]
-    return sorted(scored, key=lambda scored_item: -scored_item[1])
 
 
 NON_INFERABLE_MEMORIES_THEME_NAME = "non-inferable"
@@ -223,15 +185,15 @@ class RecallSelector:
         order, limit = self._non_preference_ids_best_first, self._max_memory_count(preferences)
         loaded = await self._load_recallable(order[:limit])
         best = [loaded[id_] for id_ in order[:limit] if id_ in loaded]
-        chosen = [*preferences, *best]
-        if len(best) == min(limit, len(order)) and self._surely_fit(chosen, query.token_budget):
+        if len(best) == min(limit, len(order)) and self._surely_fit(
+            chosen := [*preferences, *best], query.token_budget
+        ):
             tokens = None if query.counts_tokens else self._max_tokens(chosen)
             selection = await self._render_selection(best, preferences, tokens)
             if selection.tokens <= query.token_budget:
                 return selection
-        budget = (
-            query.token_budget - await self._enclosing_tag_token_count() - sum(await self._token_costs(preferences))
-        )
+        costs = await self._token_costs(preferences)
+        budget = query.token_budget - await self._enclosing_tag_token_count() - sum(costs)
         memories = await self._fill_budget(order, loaded, budget, limit=limit)
         shortened = await self._memory_shortened_to_budget(best[0], budget) if best and not memories else None
         if shortened is not None:
@@ -352,8 +314,8 @@ class RecallSelector:
         return all(memory.id in self.ranked.tokens for memory in memories) and self._max_tokens(memories) <= budget
 
     def _max_tokens(self, memories: Sequence[Memory]) -> int:
-        tokens = self.ranked.tokens
-        return MAX_ENCLOSING_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories)
+        each = (self.ranked.tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories)
+        return MAX_ENCLOSING_TAG_TOKENS + sum(each)
 
     async def _fill_budget(
         self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int, *, limit: int
@@ -392,7 +354,6 @@ class RecallSelector:
     async def _render_selection(
         self, memories: Sequence[Memory], preferences: Sequence[Memory], tokens: int | None = None
     ) -> RecallSelection:
-        """`tokens`: None to count them."""
         inside, beside = ((), preferences) if self.renderer.preferences == "none" else (preferences, ())
         text = self.renderer.render([*inside, *memories])
         if not text and not beside:

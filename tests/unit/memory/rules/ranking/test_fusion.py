@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.recall.selection import fuse_rankings_by_rrf
+from madeleine.memory.recall.rank_fusion import fuse_rankings_by_rrf
 
 LISTS = st.lists(st.lists(st.sampled_from("abcdef"), unique=True, max_size=6), max_size=4)
 
