@@ -60,6 +60,7 @@ def content_words(question: str) -> tuple[str, ...]:
     """Lower case, each once, in order; all words of a question that names nothing."""
     text = normalize_and_drop_apostrophes(_APOSTROPHE_PATTERN.sub(" ", question)).lower()
     lexicons = lexicons_for_script_of_text(text)
+    text = _without_word_parts_before_what_is_asked(text, lexicons)
     for lexicon in lexicons:
         if not lexicon.entries.get("spaced", True) and (phrases := _question_and_function_phrase_pattern(lexicon)):
             text = _original_if_no_words_left(phrases.sub(" ", text), text)
@@ -233,6 +234,15 @@ def _question_and_function_phrase_pattern(lexicon: Lexicon) -> re.Pattern[str] |
 def _word_parts(lexicon: Lexicon) -> frozenset[str]:
     """Signs that ask or join where they stand by themselves, and else are mostly part of a word: 会 of 年会."""
     return lexicon.words("word_parts")
+
+
+def _without_word_parts_before_what_is_asked(text: str, lexicons: Sequence[Lexicon]) -> str:
+    """用什么, 会哪种: there it asks, whatever stands before it."""
+    if not (parts := frozenset[str]().union(*map(_word_parts, lexicons))):
+        return text
+    return re.sub(
+        rf"(?<={HAN_CHAR_PATTERN.pattern}{{2}})[{''.join(sorted(parts))}](?=什么(?!时候)|哪[个些种])", " ", text
+    )
 
 
 def _without_runs_of_word_parts(text: str, lexicons: Sequence[Lexicon]) -> str:

@@ -45,6 +45,11 @@ _FIRST_MONTH_BY_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 """Of three, as the weather services of the northern hemisphere count. A winter is of the year of its December."""
 YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_HAN_WEEKDAY_PATTERN = re.compile(
+    "(?<![每上下这這本一二三四五六七八九十两])(?:周|週|星期|礼拜)([一二三四五六日天])"
+    "(?=$|[^\\w]|[有要是的早上晚下午中我你您他她它们去能会几和])"
+)
+"""Of Chinese. Before other signs it may be a part of a name or of another word: 周一鸣, 周日程."""
 _MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
 
 
@@ -306,8 +311,7 @@ def _named_weekday(question: str, today: date) -> NamedDays | None:
     places = [(match, numbers[match[0]]) for match in matches]
     is_spaced = bool(places)
     if not is_spaced:
-        unspaced = _weekday_numbers_by_unspaced_name()
-        places = [(match, unspaced[match[0]]) for match in _unspaced_weekday_pattern().finditer(low)]
+        places = [(match, "一二三四五六日天".index(match[1]) % 7) for match in _HAN_WEEKDAY_PATTERN.finditer(low)]
     if len(places) != 1:
         return None
     [(place, weekday)] = places
@@ -337,24 +341,8 @@ def _named_weekend(low: str, lexicon: Lexicon, today: date) -> NamedDays | None:
 
 @cache
 def _weekday_numbers_by_name() -> Mapping[str, int]:
-    """From 0 for Monday, in the languages that put spaces between words."""
-    return _weekday_numbers(spaced=True)
-
-
-@cache
-def _weekday_numbers_by_unspaced_name() -> Mapping[str, int]:
-    """The same in the others; a single sign is more often a part of another word."""
-    return {name: number for name, number in _weekday_numbers(spaced=False).items() if len(name) > 1}
-
-
-@cache
-def _unspaced_weekday_pattern() -> re.Pattern[str]:
-    return re.compile("|".join(sorted(_weekday_numbers_by_unspaced_name(), key=lambda name: (-len(name), name))))
-
-
-def _weekday_numbers(*, spaced: bool) -> dict[str, int]:
-    """Each line of `days` has seven."""
-    lexicons = [one for one in map(load_lexicon, load_lexicon_headers()) if one.entries.get("spaced", True) is spaced]
+    """From 0 for Monday, in the languages that put spaces between words. Each line of `days` has seven."""
+    lexicons = [lexicon for lexicon in map(load_lexicon, load_lexicon_headers()) if lexicon.entries.get("spaced", True)]
     lines = (line.split() for lexicon in lexicons for line in lexicon.entries["days"].strip().splitlines())
     return {name: at % 7 for line in lines if len(line) % 7 == 0 for at, name in enumerate(line)}
 

@@ -32,9 +32,9 @@ _CJK_DATE_PATTERN = re.compile(
 )
 _HAN_NUMERAL_REGEX = "[一二三四五六七八九十]{1,3}"
 _HAN_DATE_PATTERN = re.compile(
-    rf"(?:([〇零一二三四五六七八九]{{4}})(年))?({_HAN_NUMERAL_REGEX})(月)(?:({_HAN_NUMERAL_REGEX})([日号號]))?"
+    rf"(?:([〇零一二三四五六七八九]{{4}})(年))?({_HAN_NUMERAL_REGEX})(月)({_HAN_NUMERAL_REGEX})([日号號])"
 )
-"""Of a month, and its year and day: 十二月一日."""
+"""Of a day, and its year: 十二月一日. A month alone may be part of a name: 二月河."""
 _ABBREVIATION_WITH_DAY_REGEXES = (
     r"(?<![\d.:/-])([0-3]?\d(?:\.|er|º|st|nd|rd|th|-?го)?(?: (?:de|of))? ?)",
     r"(?=[0-3]?\d(?:st|nd|rd|th)?\b(?![:/]))",
@@ -50,11 +50,11 @@ def with_han_numerals_of_dates_in_digits(text: str) -> str:
         return text
 
     def in_digits(match: re.Match[str]) -> str:
-        year, month, day = match[1], _number_of_han_numerals(match[3]), _number_of_han_numerals(match[5] or "一")
-        if not (month and day and month <= len(ENGLISH_MONTH_NAMES) and day <= 31):
+        year, month, day = match[1], _number_of_han_numerals(match[3]), _number_of_han_numerals(match[5])
+        if not (0 < month <= len(ENGLISH_MONTH_NAMES) and 0 < day <= 31):
             return match[0]
         first = "".join(str("〇一二三四五六七八九".index(sign.replace("零", "〇"))) for sign in year) if year else ""
-        return f"{first}{match[2] or ''}{month}月{f'{day}{match[6]}' if match[5] else ''}"
+        return f"{first}{match[2] or ''}{month}月{day}{match[6]}"
 
     return _HAN_DATE_PATTERN.sub(in_digits, text)
 

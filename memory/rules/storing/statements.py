@@ -28,6 +28,7 @@ _WORD_OR_UNSPACED_RUN_PATTERN = re.compile(
 _HANGUL_CHAR_PATTERN = re.compile(f"[{HANGUL_CHAR_CLASS}]")
 _CAPITALIZED_WORD_INSIDE_SENTENCE_PATTERN = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
 _QUESTION_MARK_PATTERN = re.compile("[?？؟]")
+_END_OF_QUESTION_PATTERN = re.compile(r"""\w["'”’)»]?[?？؟]+["'”’)»]?(?=\s|$)""")
 _DIGIT_PATTERN = re.compile(r"\d")
 _AMOUNT_PATTERN = re.compile(r"\d{1,3}(?:[.,:/-]\d{1,3})?")
 """Of more digits a number is rather a name: a ticket, a year."""
@@ -132,8 +133,10 @@ class StatementForComparison:
 
     @cached_property
     def speaks_to_somebody(self) -> bool:
-        """Whether it asks, or has a word like "you"."""
-        return self.contains_question_mark or bool(self.analysed_text.words_in_lexicon_lists("addressed"))
+        """Whether a sentence of it asks, or has a word like "you". The question mark of an address ends none."""
+        return _END_OF_QUESTION_PATTERN.search(self.text) is not None or bool(
+            self.analysed_text.words_in_lexicon_lists("addressed")
+        )
 
     @cached_property
     def speaker_label(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from madeleine.memory.rules.storing.statements import (
     VALUE_LEXICON_LISTS,
@@ -41,22 +42,24 @@ def speak_of_two_things(new: StatementForComparison, old: StatementForComparison
 
 def owners_named_only_in_first(one: StatementForComparison, other: StatementForComparison) -> Set[str]:
     """Stems of that to which the thing belongs with which both begin: the gate, of "code of the gate" and "gate code".
-    Not what the other statement holds anywhere."""
+    Not what the other statement holds anywhere, nor what ends the statement, which is rather its value ("works for
+    Acme"), nor what stands behind more than the thing ("My sister works for Acme since May")."""
     mine, theirs = (_opening_words(statement.text) for statement in (one, other))
     stems = {word.stem for word in theirs}
     at = next((at for at, word in enumerate(mine) if word.stem in stems and not word.is_owner), None)
     if at is None:
         return frozenset()
-    owners = {word.stem for word in mine[at + 1 :] if word.is_owner}
+    owners = {word.stem for word in takewhile(lambda word: word.is_owner, mine[at + 1 :])}
     if at == 1 and not mine[at].is_name:
         owners.add(mine[0].stem)
     return owners - _stems(other)
 
 
 def name_different_tickets(new: StatementForComparison, old: StatementForComparison) -> bool:
-    """Whether each has the key of a ticket, and none is in both: "SILT-41", "SILT-133"."""
-    mine, theirs = ({*ticket_keys(one.text)} for one in (new, old))
-    return bool(mine and theirs) and mine.isdisjoint(theirs)
+    """Whether each begins with the key of another ticket of one project: "SILT-41", "SILT-133"."""
+    mine, theirs = (next(iter(ticket_keys(one.text)), "") for one in (new, old))
+    begin = new.text.lstrip().startswith(mine) and old.text.lstrip().startswith(theirs)
+    return bool(mine and theirs) and begin and mine != theirs and mine.partition("-")[0] == theirs.partition("-")[0]
 
 
 def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:
@@ -82,16 +85,18 @@ def _opening_words(text: str) -> Sequence[OpeningWord]:
         return ()
     content = {*statement.content_words} - statement.change_words - _value_words(statement)
     words: list[OpeningWord] = []
-    joined = 0
-    for word in statement.words[:MAX_WORDS_OF_OPENING_PHRASE]:
+    joined = last = 0
+    for at, word in enumerate(statement.words[:MAX_WORDS_OF_OPENING_PHRASE]):
         if word in content:
+            last = at
             words.append(OpeningWord(stem_of_word_beginning(word), joined > 0, statement.is_possible_name(word)))
             joined = 0
         elif word in joining and words:
             joined = MAX_WORDS_FROM_OF_TO_OWNER
         elif words and (joined := joined - 1) <= 0:
             break
-    return words
+    is_all_told = all(word in statement.function_words for word in statement.words[last + 1 :])
+    return [word for word in words if not (is_all_told and word.is_owner)]
 
 
 def _value_words(statement: StatementForComparison) -> Set[str]:

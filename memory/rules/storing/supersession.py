@@ -157,9 +157,9 @@ def can_have_supersession_score(new: StatementForComparison, old: StatementForCo
 def are_of_two_things(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether neither can take the other's place, however alike they are: they tell of two things, or, without a word
     of change, the same of two subjects (ADR 104). Takes longer than to compare the two."""
-    if speak_of_two_things(new, old) or name_different_tickets(new, old):
+    if speak_of_two_things(new, old):
         return True
-    return not new.states_change and tells_same_of_other_subject(new, old)
+    return not new.states_change and (name_different_tickets(new, old) or tells_same_of_other_subject(new, old))
 
 
 def supersession_score(

@@ -32,6 +32,9 @@ ONE_THING = [
     ("Dolores Ibáñez viene los miércoles", "La señora Ibáñez prefiere los viernes"),
     ("Irina prende 12 euro l'ora", "Irina chiede 14 euro l'ora"),
     ("The standup is at 9", "Standup moved to 10"),
+    ("My sister works for Acme.", "My sister now works for Siemens."),
+    ("Works for Acme.", "Now works for Siemens."),
+    ("Ben is head of sales.", "Ben is now head of marketing."),
     ("王磊的手机是13857112233", "王磊的手机换成13857112244"),
     ("Код от сейфа 2084", "Новый код от сейфа 7731"),
 ]
@@ -71,6 +74,8 @@ def test_two_names_before_the_same_words_are_two_subjects(one: str, other: str, 
         ("SILT-41: the loader leaks", "SILT-133: mended by a second lock", True),
         ("SILT-41: the loader leaks", "SILT-41 is closed, see SILT-133", False),
         ("SILT-41: the loader leaks", "The loader leaks no longer", False),
+        ("GPT-4 is our model", "We have switched to GPT-5", False),
+        ("SILT-41: the loader leaks", "SHA-256: used for tokens", False),
     ],
 )
 def test_another_ticket_is_another_thing(one: str, other: str, *, different: bool) -> None:
