@@ -34,7 +34,7 @@ def is_said_by_assistant(memory: Memory) -> bool:
 
 def is_turn_of_conversation(memory: Memory) -> bool:
     """Whether it is what somebody said in a session: behind the name of an actor ("Ann: …"), or in an actor's first
-    person; where no actors are told, behind what may be any name, or as one speaks to somebody: notes do not ask, nor
+    person; where no actors are told, behind what may be any name, or as one speaks to somebody: notes seldom ask or
     say "you"."""
     if not memory.provenance.session_id:
         return False

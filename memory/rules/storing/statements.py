@@ -134,9 +134,8 @@ class StatementForComparison:
     @cached_property
     def speaks_to_somebody(self) -> bool:
         """Whether a sentence of it asks, or has a word like "you". The question mark of an address ends none."""
-        return _END_OF_QUESTION_PATTERN.search(self.text) is not None or bool(
-            self.analysed_text.words_in_lexicon_lists("addressed")
-        )
+        asks = _END_OF_QUESTION_PATTERN.search(self.text) is not None
+        return asks or bool(self.analysed_text.words_in_lexicon_lists("addressed"))
 
     @cached_property
     def speaker_label(self) -> str:

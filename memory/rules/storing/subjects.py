@@ -8,9 +8,9 @@ takes the other's place, however alike they are.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
+from typing import NamedTuple
 
 from madeleine.memory.rules.storing.statements import (
     VALUE_LEXICON_LISTS,
@@ -26,13 +26,11 @@ MAX_WORDS_FROM_OF_TO_OWNER = 3
 """The code of the gate, of our old gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpeningWord:
-    """`is_owner`: a word like "of" stands between it and the one before it; `is_name`: it has a capital."""
+class OpeningWord(NamedTuple):
+    """`is_owner`: a word like "of" stands between it and the one before it."""
 
     stem: str
     is_owner: bool
-    is_name: bool
 
 
 def speak_of_two_things(new: StatementForComparison, old: StatementForComparison) -> bool:
@@ -41,17 +39,16 @@ def speak_of_two_things(new: StatementForComparison, old: StatementForComparison
 
 
 def owners_named_only_in_first(one: StatementForComparison, other: StatementForComparison) -> Set[str]:
-    """Stems of that to which the thing belongs with which both begin: the gate, of "code of the gate" and "gate code".
-    Not what the other statement holds anywhere, nor what ends the statement, which is rather its value ("works for
-    Acme"), nor what stands behind more than the thing ("My sister works for Acme since May")."""
+    """Stems of that to which the thing belongs with which both begin: the gate, of "code of the gate"; not of "gate
+    code", for "API spec" may be the OpenAPI spec. Not what the other statement holds anywhere, nor what ends the
+    statement, which is rather its value ("works for Acme"), nor what stands behind more than the thing ("My sister
+    works for Acme since May")."""
     mine, theirs = (_opening_words(statement.text) for statement in (one, other))
     stems = {word.stem for word in theirs}
     at = next((at for at, word in enumerate(mine) if word.stem in stems and not word.is_owner), None)
     if at is None:
         return frozenset()
     owners = {word.stem for word in takewhile(lambda word: word.is_owner, mine[at + 1 :])}
-    if at == 1 and not mine[at].is_name:
-        owners.add(mine[0].stem)
     return owners - _stems(other)
 
 
@@ -89,7 +86,7 @@ def _opening_words(text: str) -> Sequence[OpeningWord]:
     for at, word in enumerate(statement.words[:MAX_WORDS_OF_OPENING_PHRASE]):
         if word in content:
             last = at
-            words.append(OpeningWord(stem_of_word_beginning(word), joined > 0, statement.is_possible_name(word)))
+            words.append(OpeningWord(stem_of_word_beginning(word), is_owner=joined > 0))
             joined = 0
         elif word in joining and words:
             joined = MAX_WORDS_FROM_OF_TO_OWNER

@@ -23,9 +23,9 @@ TWO_THINGS = [
     ("El código de la caja es 2084", "Nuevo código de la verja: 7731"),
     ("O código do cofre é 2084", "O código do portão mudou: 7731"),
     ("De code van de kluis is 2084", "Nieuwe code van het hek: 7731"),
-    ("Gate code: 2084", "Safe code changed to 7731"),
 ]
 ONE_THING = [
+    ("The OpenAPI spec is docs/openapi.yaml in the backend.", "API spec has its own repo: acme/contracts."),
     ("The code of the front door is 1111", "The door code was changed to 2222"),
     ("The vet of our cat Mimi is Dr Allen", "Mimi now goes to Dr Beck, the new vet"),
     ("El móvil de la abuela Carmen es el 612", "Nuevo número de la abuela: 699"),
