@@ -94,15 +94,14 @@ def compare_pairs(
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         texts = (newer.statement, older.statement)
-        is_of_other_thing = (
-            question_repeats_only_older_statement(asked, *texts)
-            or newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts))
-            or any(
-                newer_speaks_of_another_thing_than_asked(asked, *told)
-                for told in product(*(_statements_of_versions(one) for one in (pair.newer, pair.older)))
-            )
+        is_of_other_thing = question_repeats_only_older_statement(
+            asked, *texts
+        ) or newer_names_other_bearer_of_first_name(asked.text, *(one.text for one in texts))
+        speaks_of_other_thing = not pair.is_declared_supersession and any(
+            newer_speaks_of_another_thing_than_asked(asked, *told)
+            for told in product(*(_statements_of_versions(one) for one in (pair.newer, pair.older)))
         )
-        if is_of_other_thing and not _supersedes_by_proposals(pair, proposed):
+        if speaks_of_other_thing or (is_of_other_thing and not _supersedes_by_proposals(pair, proposed)):
             unrelated.add(pair.ids)
             continue
         is_answered_by_older = is_answered_only_by_older_statement(asked, *texts)
