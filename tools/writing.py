@@ -100,7 +100,7 @@ class SceneArguments(ToolArguments):
     pinned: Annotated[bool, Field(description="Never fades.")] = False
     supersedes: Annotated[ShortText, Field(description="Id of what this makes untrue.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
-    distinct: Annotated[bool, Field(description="Beside what says the same.")] = False
+    distinct: Annotated[bool, Field(description="Keep beside what says the same.")] = False
 
 
 SCENE_SCHEMA = {"type": "object", "required": ["text"]}
@@ -143,8 +143,8 @@ class StoreArguments(SceneArguments):
 )
 async def store_memories(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, a scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes. If something known has changed, name the old memory in supersedes; repeat the store so
-    if what resembles names is untrue. What says the same as an earlier one reinforces that."""
+    lesson; several by scenes. If something known has changed, name the old memory in supersedes, or store again so if
+    the answer's resembles shows it. What says the same as an earlier one reinforces it."""
     call = call.in_project(arguments.project).at_memory_level(arguments.level)
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)

@@ -71,10 +71,17 @@ async def read_and_find_preferences(
     `matched`: the matches, as the index knows them. `true`: as `true_version_ids` returns it."""
     of_index = {id_ for id_, features in matched.items() if features.category == "procedural" and id_ not in true}
     versions = [id_ for id_ in shown if id_ not in matched or id_ in true]
-    if missing := [id_ for id_ in versions if id_ not in read]:
-        read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
+    read = await _with_missing_read(ledger, scope, read, versions)
     of_ledger = {id_ for id_ in versions if id_ in read and read[id_].category == "procedural"}
     return read, frozenset(of_index.intersection(shown) | of_ledger)
+
+
+async def _with_missing_read(
+    ledger: RecallLedger, scope: Scope, read: Mapping[MemoryId, Memory], ids: Sequence[MemoryId]
+) -> Mapping[MemoryId, Memory]:
+    if not (missing := [id_ for id_ in ids if id_ not in read]):
+        return read
+    return {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
 
 
 async def with_versions_asked_for(
@@ -94,8 +101,7 @@ async def with_versions_asked_for(
         earlier = await _first_versions(ledger, scope, list(matches_of)[:MAX_MATCHES_OF_FIRST_VERSION])
     else:
         found_by = {shown: [one for one in ids if one != shown] for shown, ids in matches_of.items()}
-        if missing := [shown for shown, ids in found_by.items() if ids and shown not in read]:
-            read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
+        read = await _with_missing_read(ledger, scope, read, [shown for shown, ids in found_by.items() if ids])
         earlier = await _versions_with_words_not_told(ledger, scope, pool, read, found_by)
     told = {shown: replace(memory, before=_superseded_text(version)) for shown, (memory, version) in earlier.items()}
     return {**read, **told} if told else read

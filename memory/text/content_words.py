@@ -60,13 +60,15 @@ def content_words(question: str) -> tuple[str, ...]:
     """Lower case, each once, in order; all words of a question that names nothing."""
     text = normalize_and_drop_apostrophes(_APOSTROPHE_PATTERN.sub(" ", question)).lower()
     lexicons = lexicons_for_script_of_text(text)
-    text = _without_word_parts_before_what_is_asked(text, lexicons)
+    text = text_without_lexicon_pattern(text, "word_part_that_asks", lexicons)
     for lexicon in lexicons:
         if not lexicon.entries.get("spaced", True) and (phrases := _question_and_function_phrase_pattern(lexicon)):
             text = _original_if_no_words_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
     signs = HAN_RUN_PATTERN.sub(lambda run: text_without_lexicon_pattern(run[0], "function_signs", lexicons), text)
-    text = _original_if_no_words_left(_without_runs_of_word_parts(signs, lexicons), text)
+    if parts := all_words_of_lexicon_lists(lexicons, "word_parts"):  # 会 of 年会 asks only where it stands by itself
+        signs = HAN_RUN_PATTERN.sub(lambda run: " " if parts.issuperset(run[0]) else run[0], signs)
+    text = _original_if_no_words_left(signs, text)
     text = _original_if_no_words_left(
         (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN_CHAR_PATTERN).sub(" ", text), text
     )
@@ -179,15 +181,16 @@ def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     return tuple(word in in_code or is_id_or_address_word(word) for word in words)
 
 
-def ticket_keys(text: str) -> list[str]:
-    """The keys of tickets in a text, in order: "TRK-999"."""
-    return _TICKET_KEY_PATTERN.findall(text)
+def opening_ticket_key(text: str) -> str:
+    """The key of a ticket with which the text begins, "TRK-999"; "" for none."""
+    key = _TICKET_KEY_PATTERN.match(text.lstrip())
+    return key[0] if key else ""
 
 
 def ticket_key_positions(question: str, words: Sequence[str]) -> list[tuple[int, ...]]:
     """Of each key of a ticket in the question ("TRK-999") the places of its parts among these content words: what has
     another number is another ticket."""
-    keys = (key.lower().split("-") for key in ticket_keys(question))
+    keys = (key.lower().split("-") for key in _TICKET_KEY_PATTERN.findall(question))
     return [tuple(map(words.index, parts)) for parts in keys if all(part in words for part in parts)]
 
 
@@ -223,28 +226,9 @@ def words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
 @cache
 def _question_and_function_phrase_pattern(lexicon: Lexicon) -> re.Pattern[str] | None:
     """Longest first. A single Hangul syllable must stand alone: it is a part of many words."""
-    listed = lexicon.words(*_LEFT_OUT_LEXICON_LISTS) - _word_parts(lexicon)
+    listed = lexicon.words(*_LEFT_OUT_LEXICON_LISTS) - lexicon.words("word_parts")
     phrases = sorted(listed, key=lambda phrase: (-len(phrase), phrase))
     expressions = (
         rf"(?<!\w){phrase}(?!\w)" if re.fullmatch("[가-힣]", phrase) else re.escape(phrase) for phrase in phrases
     )
     return re.compile("|".join(expressions)) if phrases else None
-
-
-def _word_parts(lexicon: Lexicon) -> frozenset[str]:
-    """Signs that ask or join where they stand by themselves, and else are mostly part of a word: 会 of 年会."""
-    return lexicon.words("word_parts")
-
-
-def _without_word_parts_before_what_is_asked(text: str, lexicons: Sequence[Lexicon]) -> str:
-    """用什么, 会哪种: there it asks, whatever stands before it."""
-    if not (parts := frozenset[str]().union(*map(_word_parts, lexicons))):
-        return text
-    return re.sub(
-        rf"(?<={HAN_CHAR_PATTERN.pattern}{{2}})[{''.join(sorted(parts))}](?=什么(?!时候)|哪[个些种])", " ", text
-    )
-
-
-def _without_runs_of_word_parts(text: str, lexicons: Sequence[Lexicon]) -> str:
-    parts = frozenset[str]().union(*map(_word_parts, lexicons))
-    return HAN_RUN_PATTERN.sub(lambda run: " " if parts.issuperset(run[0]) else run[0], text) if parts else text

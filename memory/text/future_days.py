@@ -81,7 +81,6 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
 def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]:
     """Each date or month as one ISO text; of "3 to 9 February" and "from 28 March to 4 April" two, its first and its
     last day."""
-    text = with_han_numerals_of_dates_in_digits(text)
     dated = _with_dates_as_iso(text, told)
     days = {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}
     last_end_by_first_end = dict(_end_positions_of_period_days(dated, text))

@@ -26,6 +26,7 @@ from madeleine.memory.text.relative_dates import (
     Days,
     latest_weekday_before,
     month_containing_day,
+    weekday_number_in_phrase,
     weekend_before,
 )
 from madeleine.memory.text.written_dates import (
@@ -45,11 +46,6 @@ _FIRST_MONTH_BY_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 """Of three, as the weather services of the northern hemisphere count. A winter is of the year of its December."""
 YEAR_PATTERN = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _HYPHENATED_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_HAN_WEEKDAY_PATTERN = re.compile(
-    "(?<![每上下这這本一二三四五六七八九十两])(?:周|週|星期|礼拜)([一二三四五六日天])"
-    "(?=$|[^\\w]|[有要是的早上晚下午中我你您他她它们去能会几和])"
-)
-"""Of Chinese. Before other signs it may be a part of a name or of another word: 周一鸣, 周日程."""
 _MONTH_NUMBER_PATTERN = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월](?!\s?\d)")
 
 
@@ -94,7 +90,11 @@ def find_named_days(question: str, lexicon: Lexicon, today: date) -> NamedDays |
             if named := _days_of_time(low, time, lexicon, today):
                 return named
     with suppress(OverflowError):
-        return _named_weekday(question, today) or _named_weekend(low, lexicon, today)
+        return (
+            _named_weekday(question, today)
+            or _weekday_found_by_pattern(low, lexicon, today)
+            or _named_weekend(low, lexicon, today)
+        )
     return None
 
 
@@ -309,16 +309,26 @@ def _named_weekday(question: str, today: date) -> NamedDays | None:
     numbers = _weekday_numbers_by_name()
     matches = (match for match in _HYPHENATED_WORD_PATTERN.finditer(low) if match[0] in numbers)
     places = [(match, numbers[match[0]]) for match in matches]
-    is_spaced = bool(places)
-    if not is_spaced:
-        places = [(match, "一二三四五六日天".index(match[1]) % 7) for match in _HAN_WEEKDAY_PATTERN.finditer(low)]
     if len(places) != 1:
         return None
     [(place, weekday)] = places
+    # Where weekdays are written small, one with a capital is a name.
+    may_be_name = len(low) != len(question) or not question[place.start()].islower()
+    return _days_of_weekday(low, place, weekday, today, may_be_name=may_be_name)
+
+
+def _weekday_found_by_pattern(low: str, lexicon: Lexicon, today: date) -> NamedDays | None:
+    """Where words are not spaced. None for several."""
+    places = [*_matches_of_pattern("weekday_name", low, lexicon)]
+    if len(places) != 1:
+        return None
+    [place] = places
+    return _days_of_weekday(low, place, weekday_number_in_phrase(lexicon, place[0]), today, may_be_name=False)
+
+
+def _days_of_weekday(low: str, place: re.Match[str], weekday: int, today: date, *, may_be_name: bool) -> NamedDays:
     past = latest_weekday_before(today, weekday)
     coming = past + timedelta(weeks=1)
-    # Where weekdays are written small, one with a capital is a name.
-    may_be_name = is_spaced and (len(low) != len(question) or not question[place.start()].islower())
     return NamedDays(low[: place.start()], low[place.end() :], (coming, coming), (past, past), may_be_name)
 
 

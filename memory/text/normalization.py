@@ -87,3 +87,21 @@ def split_message_into_keyed_parts(text: str, key: str, limit: int) -> Iterator[
     """(key, part) of each part of a message that holds something visible; the first part has the message's key."""
     parts = [part for part in split_by_length(text, limit) if storable_text(part)]
     return ((f"{key}#{number}" if number else key, part) for number, part in enumerate(parts))
+
+
+_DIGIT_BY_HAN_CHARACTER = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_MULTIPLIER_BY_HAN_CHARACTER = {"十": 10, "百": 100, "千": 1000}
+
+
+def digits_of_han_number(run: str) -> str:
+    """三 is 3, 十二 is 12, 二〇二六 is 2026."""
+    if not any(sign in _MULTIPLIER_BY_HAN_CHARACTER for sign in run):
+        return "".join(str(_DIGIT_BY_HAN_CHARACTER[sign]) for sign in run)
+    total = digit = 0
+    for sign in run:
+        if sign in _MULTIPLIER_BY_HAN_CHARACTER:
+            total += (digit or 1) * _MULTIPLIER_BY_HAN_CHARACTER[sign]
+            digit = 0
+        else:
+            digit = _DIGIT_BY_HAN_CHARACTER[sign]
+    return str(total + digit)

@@ -20,13 +20,12 @@ from madeleine.memory.text.lexicon import (
     load_language_neutral_pattern,
     probable_lexicons,
 )
+from madeleine.memory.text.normalization import digits_of_han_number
 from madeleine.memory.text.sentences import split_sentences
 
 _WORD_PATTERN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _NUMBER_IN_DIGITS_PATTERN = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _HAN_NUMBER_PATTERN = re.compile("[〇零一二两兩三四五六七八九十百千]+")
-_DIGIT_BY_HAN_CHARACTER = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
-_MULTIPLIER_BY_HAN_CHARACTER = {"十": 10, "百": 100, "千": 1000}
 _NUMERIC_DATE_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _CHARS_BEFORE_SENTENCE_BEGINNING = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
 _FINAL_QUESTION_MARK_PATTERN = re.compile(r"[?？؟][^\w?？؟]*+$")
@@ -174,7 +173,7 @@ class AnalysedText:
         values = (
             {canonical_number_text(number) for number in self.numbers}
             | parts
-            | set(map(_digits_of_han_number, _HAN_NUMBER_PATTERN.findall(self.normalized_text)))
+            | set(map(digits_of_han_number, _HAN_NUMBER_PATTERN.findall(self.normalized_text)))
         )
         for lexicon in self.lexicons:
             for word in self.words_and_parts_before_apostrophe & lexicon.possible_numbers_by_word.keys():
@@ -384,17 +383,3 @@ def canonical_number_text(number: str) -> str:
     """1,000 and 1.000 are 1000; 3,5 and 3.5 are one number, and 7:30 is itself."""
     grouped = re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number)
     return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")
-
-
-def _digits_of_han_number(run: str) -> str:
-    """三 is 3, 十二 is 12, 二〇二六 is 2026."""
-    if not any(sign in _MULTIPLIER_BY_HAN_CHARACTER for sign in run):
-        return "".join(str(_DIGIT_BY_HAN_CHARACTER[sign]) for sign in run)
-    total = digit = 0
-    for sign in run:
-        if sign in _MULTIPLIER_BY_HAN_CHARACTER:
-            total += (digit or 1) * _MULTIPLIER_BY_HAN_CHARACTER[sign]
-            digit = 0
-        else:
-            digit = _DIGIT_BY_HAN_CHARACTER[sign]
-    return str(total + digit)

@@ -19,7 +19,7 @@ from madeleine.memory.text.lexicon import (
     load_lexicon_headers,
     probable_lexicons,
 )
-from madeleine.memory.text.normalization import without_accents
+from madeleine.memory.text.normalization import digits_of_han_number, without_accents
 from madeleine.memory.text.relative_dates import text_without_relative_dates
 
 _YEAR_FIRST_DATE_PATTERN = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
@@ -30,9 +30,10 @@ _CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
-_HAN_NUMERAL_REGEX = "[一二三四五六七八九十]{1,3}"
+_HAN_NUMERAL_REGEX = "(?:[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _HAN_DATE_PATTERN = re.compile(
-    rf"(?:([〇零一二三四五六七八九]{{4}})(年))?({_HAN_NUMERAL_REGEX})(月)({_HAN_NUMERAL_REGEX})([日号號])"
+    "(?<![一二三四五六七八九十])(?:([〇零一二三四五六七八九]{4})(年))?"
+    f"({_HAN_NUMERAL_REGEX})(月)({_HAN_NUMERAL_REGEX})([日号號])"
 )
 """Of a day, and its year: 十二月一日. A month alone may be part of a name: 二月河."""
 _ABBREVIATION_WITH_DAY_REGEXES = (
@@ -50,22 +51,12 @@ def with_han_numerals_of_dates_in_digits(text: str) -> str:
         return text
 
     def in_digits(match: re.Match[str]) -> str:
-        year, month, day = match[1], _number_of_han_numerals(match[3]), _number_of_han_numerals(match[5])
-        if not (0 < month <= len(ENGLISH_MONTH_NAMES) and 0 < day <= 31):
+        year, month, day = (part and digits_of_han_number(part) for part in match.group(1, 3, 5))
+        if int(month) > len(ENGLISH_MONTH_NAMES) or int(day) > 31:
             return match[0]
-        first = "".join(str("〇一二三四五六七八九".index(sign.replace("零", "〇"))) for sign in year) if year else ""
-        return f"{first}{match[2] or ''}{month}月{day}{match[6]}"
+        return f"{year or ''}{match[2] or ''}{month}月{day}{match[6]}"
 
     return _HAN_DATE_PATTERN.sub(in_digits, text)
-
-
-def _number_of_han_numerals(signs: str) -> int:
-    """Up to 99; 0 for signs that are no number."""
-    digits = " 一二三四五六七八九"
-    tens, ten, ones = signs.partition("十") if "十" in signs else ("", "", signs)
-    if len(tens) > 1 or len(ones) > 1 or "十" in ones:
-        return 0
-    return (10 * (digits.index(tens) if tens else 1) if ten else 0) + (digits.index(ones) if ones else 0)
 
 
 def text_with_iso_dates(text: str) -> str:

@@ -18,12 +18,12 @@ from madeleine.memory.rules.storing.statements import (
     cached_statement_for_comparison,
     stem_of_word_beginning,
 )
-from madeleine.memory.text.content_words import ticket_keys
+from madeleine.memory.text.content_words import opening_ticket_key
 from madeleine.memory.text.lexicon import words_of_lexicon_table_entry
 
 MAX_WORDS_OF_OPENING_PHRASE = 12
 MAX_WORDS_FROM_OF_TO_OWNER = 3
-"""The code of the gate, of our old gate."""
+"""With up to two words between: "the code of our own gate"."""
 
 
 class OpeningWord(NamedTuple):
@@ -54,9 +54,10 @@ def owners_named_only_in_first(one: StatementForComparison, other: StatementForC
 
 def name_different_tickets(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether each begins with the key of another ticket of one project: "SILT-41", "SILT-133"."""
-    mine, theirs = (next(iter(ticket_keys(one.text)), "") for one in (new, old))
-    begin = new.text.lstrip().startswith(mine) and old.text.lstrip().startswith(theirs)
-    return bool(mine and theirs) and begin and mine != theirs and mine.partition("-")[0] == theirs.partition("-")[0]
+    (project, _, number), (other_project, _, other_number) = (
+        opening_ticket_key(one.text).partition("-") for one in (new, old)
+    )
+    return project == other_project and number != other_number
 
 
 def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:

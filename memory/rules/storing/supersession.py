@@ -49,7 +49,7 @@ MIN_POSSIBLE_CHANGE_NEARNESS = 0.6
 """Of `possible_change_nearness`. From 0.5 on, of 52 changes that agents told in their own words 30 name what they
 changed, and 15 name other memories alone; of two other lives no right one lies below 0.6."""
 MAX_NEARNESS_BY_SHARED_WORDS = 0.5
-"""What words and names that both have add to it at most."""
+"""What words and names that both have add to `possible_change_nearness` at most."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6
