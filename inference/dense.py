@@ -9,15 +9,23 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged, space_measurement
+from madeleine.inference import (
+    ENGLISH_MODEL_NAME,
+    FP32_MODEL_NAME,
+    PACKAGED_MODEL_NAME,
+    fp32_model,
+    space_measurement,
+)
 from madeleine.inference.adapted import AdaptedEmbeddingModel, read_adapted_embedding_model_if_any
+from madeleine.inference.default_model import engines, english_encoder
+from madeleine.inference.default_model.sources import find_english_encoder_source
 from madeleine.inference.loading import (
     ModelLoader,
     load_fastembed_model,
@@ -58,8 +66,10 @@ class LoadedEmbeddingModel:
 
 def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
-    if name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
-        return packaged.PACKAGED_MODEL_DIMENSION
+    if name == PACKAGED_MODEL_NAME:
+        return engines.DIMENSION
+    if name in (ENGLISH_MODEL_NAME, FP32_MODEL_NAME):
+        return english_encoder.WIDTH
     if directory := read_adapted_embedding_model_if_any(name) or embedding_model_directory_from_path(name):
         return directory.dimension
     from fastembed import TextEmbedding
@@ -78,8 +88,11 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from this package, one in a directory, or any other by fastembed, which fetches it. Raises
     `EmbeddingUnavailable`, `InvalidInput`."""
     if name == PACKAGED_MODEL_NAME:
-        engine = packaged.load_int8_embedding_engine()
-        return LoadedEmbeddingModel(engine.embed, engine.tokenizer, vector_space_of_packaged_model())
+        both = space_measurement.load_both_encoders()
+        return LoadedEmbeddingModel(both.embed, both.tokenizer, space_measurement.packaged_vector_space())
+    if name == ENGLISH_MODEL_NAME:
+        english = engines.load_english_encoder()
+        return LoadedEmbeddingModel(english.embed, english.tokenizer, space_measurement.english_vector_space())
     if adapted := read_adapted_embedding_model_if_any(name):
         return _load_adapted_model(adapted, models_dir)
     if directory := embedding_model_directory_from_path(name):
@@ -92,7 +105,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     fetched = _load_fastembed_engine(name, models_dir)
     embed = partial(embed_in_batches, fetched)
     space = (
-        vector_space_of_packaged_model()
+        space_measurement.english_vector_space()
         if name == FP32_MODEL_NAME
         else read_or_measure_vector_space_of_model(name, models_dir, embed)
     )
@@ -121,21 +134,15 @@ def read_or_measure_vector_space_of_model(
     return space_measurement.read_or_measure_vector_space(kept, embed)
 
 
-@cache
-def vector_space_of_packaged_model() -> VectorSpace:
-    """Of the default model in either precision."""
-    return space_measurement.read_vector_space(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
-
-
 def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    source = packaged.find_fp32_model_directory() if name == FP32_MODEL_NAME else None
+    source = find_english_encoder_source() if name == FP32_MODEL_NAME else None
     with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
         if source is None:
             return load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
-        onnx_file, directory = packaged.check_and_lay_out_fp32_model(source, models_dir)
+        onnx_file, directory = fp32_model.check_and_lay_out_fp32_model(source, models_dir)
         alias = "madeleine/all-MiniLM-L6-v2"
         register_fastembed_model(
             TextEmbedding,
@@ -143,7 +150,7 @@ def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
             pooling=PoolingType.MEAN,
             normalization=True,
             sources=ModelSource(hf=name),
-            dim=packaged.PACKAGED_MODEL_DIMENSION,
+            dim=english_encoder.WIDTH,
             model_file=str(onnx_file),
         )
         return load_fastembed_model(TextEmbedding, alias, specific_model_path=str(directory))
@@ -180,8 +187,9 @@ class DenseEmbedder:
         directory = read_adapted_embedding_model_if_any(name) or embedding_model_directory_from_path(name)
         self._name = directory.name_with_content_hash if directory else EmbeddingModelName(name)
         self._configured_name = name
-        has_source = name == FP32_MODEL_NAME and packaged.find_fp32_model_directory() is not None
-        self._is_on_disk = name == PACKAGED_MODEL_NAME or has_source or directory is not None
+        has_source = name == FP32_MODEL_NAME and find_english_encoder_source() is not None
+        comes_with_package = name in (PACKAGED_MODEL_NAME, ENGLISH_MODEL_NAME)
+        self._is_on_disk = comes_with_package or has_source or directory is not None
         self._patience = MAX_MODEL_LOAD_WAIT_SECONDS if patience is None and not self._is_on_disk else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
@@ -200,8 +208,10 @@ class DenseEmbedder:
 
     @property
     def vector_space(self) -> VectorSpace:
-        if self._name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
-            return vector_space_of_packaged_model()
+        if self._name == PACKAGED_MODEL_NAME:
+            return space_measurement.packaged_vector_space()
+        if self._name in (ENGLISH_MODEL_NAME, FP32_MODEL_NAME):
+            return space_measurement.english_vector_space()
         model = self._loading.loaded
         return model.space if model else VectorSpace.create_without_languages()
 

@@ -1,7 +1,8 @@
 """The vector space of a model (`memory.vector_space`), measured over `sample_sentences.toml`.
 
-Of the default model it comes with the package, of another one it is measured when the model is first loaded, and kept
-beside it. `python -m madeleine.inference.space_measurement` writes the packaged file anew.
+Of the default model and of its encoder of English it comes with the package, of another one it is measured when the
+model is first loaded, and kept beside it. `python -m madeleine.inference.space_measurement` writes the packaged files
+anew.
 """
 
 from __future__ import annotations
@@ -9,29 +10,55 @@ from __future__ import annotations
 import logging
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from madeleine.memory.vector_space import VectorSpace, vector_space_from_samples
+from madeleine.memory.vector_space import (
+    CosineCalibration,
+    VectorRows,
+    VectorSpace,
+    margins_by_language,
+    vector_space_from_samples,
+)
+
+if TYPE_CHECKING:
+    from madeleine.inference.default_model.engines import BothEncoders
+
+Embed = Callable[[list[str]], VectorRows]
+"""Texts to unit rows."""
 
 SAMPLE_SENTENCES_FILE = Path(__file__).parent / "sample_sentences.toml"
-PACKAGED_VECTOR_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
+ENGLISH_VECTOR_SPACE_FILE = Path(__file__).parent / "default_model" / "english_vector_space.npz"
+PACKAGED_VECTOR_SPACE_FILE = Path(__file__).parent / "default_model" / "vector_space.npz"
+ENGLISH_SHARES_FILE = Path(__file__).parent / "default_model" / "english_shares.npy"
+PACKAGED_MODEL_CALIBRATION = CosineCalibration(slope=1.2, offset=0.02)
+"""Makes the default model's cosines those of its encoder of English between English texts, which the thresholds were
+measured with."""
 
 logger = logging.getLogger(__name__)
 
 
-def measure_vector_space_of_model(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+MAX_ENGLISH_SHARE = 2 / 3
+"""Of the encoder of English in the default model's vectors: between what is best for LoCoMo and for BEAM (ADR 106)."""
+
+
+def measure_vector_space_of_model(embed: Embed) -> VectorSpace:
     """480 sentences: 1 s with the default model."""
+    return vector_space_from_samples(embedded_samples(embed))
+
+
+def embedded_samples(embed: Embed) -> dict[str, tuple[VectorRows, VectorRows]]:
+    """Of each language the vectors of statements, and of the question about each."""
     texts = tomllib.loads(SAMPLE_SENTENCES_FILE.read_text("utf-8"))
     pairs = {language: [line.split(" | ") for line in text.strip().splitlines()] for language, text in texts.items()}
-    return vector_space_from_samples(
-        {
-            language: (embed([statement for statement, _ in lines]), embed([question for _, question in lines]))
-            for language, lines in pairs.items()
-        }
-    )
+    return {
+        language: (embed([statement for statement, _ in lines]), embed([question for _, question in lines]))
+        for language, lines in pairs.items()
+    }
 
 
 def read_vector_space(path: Path) -> VectorSpace:
@@ -44,7 +71,7 @@ def write_vector_space(path: Path, space: VectorSpace) -> None:
     np.savez_compressed(path, means=space.means.astype(np.float16), legibility=space.legibility.astype(np.float16))
 
 
-def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+def read_or_measure_vector_space(path: Path, embed: Embed) -> VectorSpace:
     """The space at `path`; measured and written there if it is missing or damaged."""
     try:
         return read_vector_space(path)
@@ -57,11 +84,41 @@ def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArra
     return space
 
 
-def write_packaged_vector_space() -> None:
-    from madeleine.inference.packaged import load_int8_embedding_engine
+@cache
+def english_vector_space() -> VectorSpace:
+    """Of the encoder of English, in either precision."""
+    return read_vector_space(ENGLISH_VECTOR_SPACE_FILE)
 
-    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(load_int8_embedding_engine().embed))
+
+@cache
+def packaged_vector_space() -> VectorSpace:
+    """Of the default model."""
+    return replace(read_vector_space(PACKAGED_VECTOR_SPACE_FILE), calibration=PACKAGED_MODEL_CALIBRATION)
+
+
+def load_both_encoders() -> BothEncoders:
+    """The default model. Raises `EmbeddingUnavailable`."""
+    from madeleine.inference.default_model import engines
+
+    return engines.BothEncoders(
+        engines.load_english_encoder(),
+        engines.load_multilingual_encoder(),
+        english_vector_space(),
+        np.load(ENGLISH_SHARES_FILE),
+    )
+
+
+def write_packaged_vector_spaces() -> None:
+    from madeleine.inference.default_model import engines
+
+    english = engines.load_english_encoder()
+    samples = embedded_samples(english.embed)
+    write_vector_space(ENGLISH_VECTOR_SPACE_FILE, vector_space_from_samples(samples))
+    margins = margins_by_language(samples)
+    np.save(ENGLISH_SHARES_FILE, np.asarray(MAX_ENGLISH_SHARE * np.clip(margins / margins.max(), 0, 1), np.float32))
+    english_vector_space.cache_clear()
+    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(load_both_encoders().embed))
 
 
 if __name__ == "__main__":
-    write_packaged_vector_space()
+    write_packaged_vector_spaces()

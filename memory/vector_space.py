@@ -39,7 +39,7 @@ MIN_CALIBRATION_TEXTS = 50
 
 @dataclass(frozen=True, slots=True)
 class CosineCalibration:
-    """Centred cosines of a model, made those that the default model would have: offset + slope × cosine. So a threshold
+    """Centred cosines of a model, made those that all-MiniLM-L6-v2 would have: offset + slope × cosine. So a threshold
     means the same for both."""
 
     slope: float
@@ -53,7 +53,7 @@ class CosineCalibration:
 @dataclass(frozen=True, eq=False)
 class VectorSpace:
     """`means`: float32, (languages, dim). `legibility`: float32, (languages,), in [0, 1]. Without languages nothing is
-    taken off, and everything is legible. `calibration`: None for the default model."""
+    taken off, and everything is legible. `calibration`: None for the model that thresholds were measured with."""
 
     means: VectorRows
     legibility: NDArray[np.float32]
@@ -145,14 +145,11 @@ def fit_cosine_calibration_to_reference_model(
     same = languages[is_read][rows] == languages[is_read][columns]
     if not same.any():
         return None
-    quantiles = [
-        np.quantile((centred @ centred.T)[rows[same], columns[same]], CALIBRATION_QUANTILES)
-        for centred in (
-            space.centred_by_language(vectors[is_read]),
-            reference_space.centred_by_language(reference[is_read]),
-        )
-    ]
-    (own_middle, own_high), (middle, high) = quantiles
+    own, other = space.centred_by_language(vectors[is_read]), reference_space.centred_by_language(reference[is_read])
+    own_middle, own_high = np.quantile((own @ own.T)[rows[same], columns[same]], CALIBRATION_QUANTILES)
+    middle, high = np.quantile(
+        reference_space.calibrated_cosines((other @ other.T)[rows[same], columns[same]]), CALIBRATION_QUANTILES
+    )
     slope = float((high - middle) / max(own_high - own_middle, 1e-3))
     return CosineCalibration(slope, float(middle - slope * own_middle))
 
@@ -179,13 +176,17 @@ def centred_cosines(
 
 def vector_space_from_samples(samples: Mapping[str, tuple[VectorRows, VectorRows]]) -> VectorSpace:
     """`samples`: of each language the vectors of statements, and of the question about each."""
-    means = {language: np.concatenate(rows).mean(axis=0) for language, rows in samples.items()}
-    legibility = []
-    for language, (statements, questions) in samples.items():
-        cosines = (
-            normalize_vector_rows(questions - means[language]) @ normalize_vector_rows(statements - means[language]).T
-        )
+    means = [np.concatenate(rows).mean(axis=0) for rows in samples.values()]
+    legibility = (margins_by_language(samples) - ILLEGIBLE_MARGIN) / (LEGIBLE_MARGIN - ILLEGIBLE_MARGIN)
+    return VectorSpace(np.asarray(means, np.float32), np.asarray(np.clip(legibility, 0, 1), np.float32))
+
+
+def margins_by_language(samples: Mapping[str, tuple[VectorRows, VectorRows]]) -> NDArray[np.float32]:
+    """float32, (languages,): how much nearer a question is to its own statement than to the nearest of the others."""
+    margins = []
+    for statements, questions in samples.values():
+        mean = np.concatenate([statements, questions]).mean(axis=0)
+        cosines = normalize_vector_rows(questions - mean) @ normalize_vector_rows(statements - mean).T
         others = np.where(np.eye(len(cosines), dtype=bool), -1, cosines).max(axis=1)
-        margin = float((np.diag(cosines) - others).mean())
-        legibility.append((margin - ILLEGIBLE_MARGIN) / (LEGIBLE_MARGIN - ILLEGIBLE_MARGIN))
-    return VectorSpace(np.asarray(list(means.values()), np.float32), np.asarray(np.clip(legibility, 0, 1), np.float32))
+        margins.append(float((np.diag(cosines) - others).mean()))
+    return np.asarray(margins, np.float32)

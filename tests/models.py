@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from madeleine.inference.adapted import write_adapted_embedding_model
-from madeleine.inference.packaged import read_or_rebuild_packaged_model_file
+from madeleine.inference.default_model.english_encoder import ENGLISH_ENCODER_FILES, TOKENIZER_FILE
 from madeleine.memory.errors import RerankerUnavailable
 
 _WORD = re.compile(r"\w+")
@@ -50,7 +50,7 @@ def cross_encoder(directory: Path, *, answers: Literal["a number", "a column", "
     """
     (directory / "onnx").mkdir(parents=True)
     (directory / "onnx" / "model.onnx").write_bytes(_model(answers))
-    (directory / "tokenizer.json").write_bytes(read_or_rebuild_packaged_model_file("tokenizer.json"))
+    (directory / "tokenizer.json").write_bytes(ENGLISH_ENCODER_FILES.checked_path(TOKENIZER_FILE).read_bytes())
     (directory / "config.json").write_text(json.dumps({"max_position_embeddings": 256}))
     return directory
 
@@ -80,7 +80,7 @@ def embedding_model(directory: Path, *, dimension: int = 16, pooled: bool = Fals
         + _value(12, output, FLOAT, ["batch", dimension] if pooled else ["batch", "tokens", dimension])
     )  # fmt: skip
     (directory / "model.onnx").write_bytes(_model_file(graph))
-    (directory / "tokenizer.json").write_bytes(read_or_rebuild_packaged_model_file("tokenizer.json"))
+    (directory / "tokenizer.json").write_bytes(ENGLISH_ENCODER_FILES.checked_path(TOKENIZER_FILE).read_bytes())
     (directory / "config.json").write_text(json.dumps({"hidden_size": dimension, "max_position_embeddings": 256}))
     return directory
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.made_up_scenes import texts
-from madeleine.inference import PACKAGED_MODEL_NAME, packaged
+from madeleine.inference import PACKAGED_MODEL_NAME
+from madeleine.inference.default_model import engines
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import (
@@ -60,12 +61,12 @@ _TOPIC = re.compile(r"topic(\d+)")
 
 @cache
 def topic_vector(topic: int) -> NDArray[np.float32]:
-    return unit(np.random.default_rng(topic).standard_normal(packaged.PACKAGED_MODEL_DIMENSION))
+    return unit(np.random.default_rng(topic).standard_normal(engines.DIMENSION))
 
 
 def cluster_vector(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
-    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.PACKAGED_MODEL_DIMENSION)
+    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(engines.DIMENSION)
     topic = _TOPIC.search(text)
     return unit(topic_vector(int(topic[1])) + SCATTER_IN_LANDMARK_DISTANCES * noise if topic else noise)
 
@@ -112,7 +113,7 @@ class MadeUpEmbedder:
         return VectorSpace.create_without_languages()
 
     async def dimension(self) -> int:
-        return packaged.PACKAGED_MODEL_DIMENSION
+        return engines.DIMENSION
 
     async def warm_up(self) -> None:
         if self._real:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from madeleine.inference import ENGLISH_MODEL_NAME, FP32_MODEL_NAME, PACKAGED_MODEL_NAME
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import CosineCalibration
 
@@ -19,6 +20,7 @@ SERVING_EMBEDDING_MODEL_SETTING = "embedding_model"
 WANTED_EMBEDDING_MODEL_SETTING = "embedding_model_wanted"
 REFUSED_MODEL_SWITCH_SETTING = "embedding_model_refused"
 EMBEDDING_CALIBRATIONS_SETTING = "embedding_calibrations"
+FORMER_DEFAULT_MODELS = (ENGLISH_MODEL_NAME, FP32_MODEL_NAME)
 
 
 class StoreSettingsAccess(Protocol):
@@ -27,6 +29,8 @@ class StoreSettingsAccess(Protocol):
     async def setting(self, name: str) -> Any: ...
 
     async def set_setting(self, name: str, value: Any) -> None: ...
+
+    async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]: ...
 
 
 class EmbeddingModelSwitchRecord(BaseModel, frozen=True):
@@ -58,7 +62,11 @@ class EmbeddingModelRecords:
     async def model_switch_in_effect(self, configured: str) -> EmbeddingModelSwitchRecord | None:
         """The last switch; None if there was none, or the setting was changed since."""
         record = await self.last_switch()
-        return record if record and record.configured == configured else None
+        if record is None or record.configured == configured:
+            return record
+        # Under an earlier version's default, and not back to that default.
+        is_same_setting = configured == PACKAGED_MODEL_NAME and record.configured in FORMER_DEFAULT_MODELS
+        return record if is_same_setting and record.model not in FORMER_DEFAULT_MODELS else None
 
     async def last_switch(self) -> EmbeddingModelSwitchRecord | None:
         """Also one that a later setting has made void."""
@@ -69,6 +77,21 @@ class EmbeddingModelRecords:
         """The model that serves, or is to serve at the next start."""
         record = await self.model_switch_in_effect(configured)
         return record.model if record else configured
+
+    async def serve_former_default_until_switched(self, configured: str) -> None:
+        """A store that an earlier version has filled keeps the default model of that version until the vectors of the
+        new one are whole: a switch in the background is asked for. Does nothing for any other store."""
+        if configured != PACKAGED_MODEL_NAME or await self.model_switch_in_effect(configured):
+            return
+        counts = await self._ledger.count_vectors_by_model()
+        if counts.get(EmbeddingModelName(PACKAGED_MODEL_NAME)) or not any(
+            counts.get(EmbeddingModelName(name)) for name in FORMER_DEFAULT_MODELS
+        ):
+            return
+        await self.request_switch(PACKAGED_MODEL_NAME)
+        await self.record_model_switch_for_next_start(
+            EmbeddingModelSwitchRecord(model=ENGLISH_MODEL_NAME, previous=ENGLISH_MODEL_NAME, configured=configured)
+        )
 
     async def wanted_model(self) -> WantedEmbeddingModelRecord | None:
         value = await self._ledger.setting(WANTED_EMBEDDING_MODEL_SETTING)

@@ -21,14 +21,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from madeleine.inference import PACKAGED_MODEL_NAME
+from madeleine.inference import ENGLISH_MODEL_NAME, FP32_MODEL_NAME, PACKAGED_MODEL_NAME
 from madeleine.memory.embedding import Embedder, embed_with_cache, model_name_of_piece_vectors
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbedderAndIndex, IndexKeeper
 from madeleine.memory.model import (
     ALL_MEMORY_STATUSES,
-    EmbeddingModelName,
     Memory,
     Scope,
     model_name_at_full_precision,
@@ -282,9 +281,9 @@ class EmbeddingModelSwitcher:
 async def calibrate_cosines_against_default_model(
     embedder: Embedder, make_embedder: MakeEmbedder, ledger: LedgerRepositories, texts: Sequence[str]
 ) -> CosineCalibration | None:
-    """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
-    either model is unavailable."""
-    if embedder.model_name in model_name_in_both_precisions(EmbeddingModelName(PACKAGED_MODEL_NAME)):
+    """By the default model's vectors of the same texts. None for the default model itself and its encoder of English,
+    by which thresholds were measured, for too few texts, and while either model is unavailable."""
+    if embedder.model_name in (PACKAGED_MODEL_NAME, ENGLISH_MODEL_NAME, FP32_MODEL_NAME):
         return None
     reference = make_embedder(PACKAGED_MODEL_NAME)
     try:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from madeleine import operating_system
-from madeleine.inference import PACKAGED_MODEL_NAME, int8_model
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.inference.available import model_name_identifying_vectors
-from madeleine.inference.packaged import REINSTALL_REMEDY
+from madeleine.inference.default_model import english_encoder, multilingual_encoder
+from madeleine.inference.default_model.engines import REINSTALL_REMEDY
+from madeleine.inference.default_model.model_files import DamagedModelFile
 from madeleine.server import __version__
 from madeleine.server.attach.connector import (
     HOST_LOG_FILE,
@@ -57,11 +59,12 @@ def findings_about_embedding_model(settings: Settings) -> Iterator[DoctorFinding
         yield DoctorFinding("model", "ok", f"{model} is configured.", advice, {"model": model})
         return
     damaged = []
-    for name in (int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE):
-        try:
-            int8_model.read_model_file_checking_sha256(int8_model.PACKAGED_MODEL_FOLDER, name)
-        except (OSError, int8_model.DamagedModelFile) as error:
-            damaged.append(f"{name}: {getattr(error, 'strerror', None) or error}")
+    for files in (english_encoder.ENGLISH_ENCODER_FILES, multilingual_encoder.MULTILINGUAL_ENCODER_FILES):
+        for name in files.sha256:
+            try:
+                files.checked_path(name)
+            except (OSError, DamagedModelFile) as error:
+                damaged.append(f"{name}: {getattr(error, 'strerror', None) or error}")
     if damaged:
         text = f"Files of the embedding model cannot be used ({'; '.join(damaged)}): only words are compared."
         yield DoctorFinding("model", "problem", text, f"{REINSTALL_REMEDY[0].upper()}{REINSTALL_REMEDY[1:]}.")

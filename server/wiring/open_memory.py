@@ -117,6 +117,8 @@ async def open_memory_store(
         ledger = await stack.enter_async_context(open_ledger(ledger_location(settings)))
         make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
         records = EmbeddingModelRecords(ledger.index_source)
+        if embedder is None:
+            await records.serve_former_default_until_switched(settings.embedding_model)
         async with AsyncExitStack() as closed_on_error:
             first = embedder or make_embedder(await records.model_to_serve(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)

@@ -345,19 +345,19 @@ def _rare_terms_of_word(word: str, terms: list[int], known: IdfByTerm, absent: f
 
 def _split_han_word_by_known_terms(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
     """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
-    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
+    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out, as are those of a date,
+    which is one term by itself."""
     if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN_PATTERN.fullmatch(word) is None:
         yield word, terms
         return
     pairs = bm25.han_bigram_term_ids(word)
-    is_known = [known[pair] is not None for pair in pairs]
+    is_term = [pair in terms for pair in pairs]
+    is_known = [known_as_term and known[pair] is not None for pair, known_as_term in zip(pairs, is_term, strict=True)]
     held = [any(is_known[max(at - 1, 0) : at + 1]) for at in range(len(word))]
     end = 0
     for is_held, run in groupby(held):
         start, end = end, end + len(list(run))
-        of_piece = [
-            pair for pair, one in zip(pairs[start : end - 1], is_known[start : end - 1], strict=True) if one == is_held
-        ]
+        of_piece = [pairs[at] for at in range(start, end - 1) if is_term[at] and is_known[at] == is_held]
         if of_piece:
             yield word[start:end], of_piece
 

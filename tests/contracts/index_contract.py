@@ -438,6 +438,12 @@ class IndexContract:
         )
         assert (await candidates(index, ADA, index_query("数据库咖啡"))).words == ("数据库咖啡",)
 
+    async def test_a_date_within_a_run_of_han_signs_is_one_term(self, index: Index) -> None:
+        """The pairs of its signs are no terms of the query: such a question ended with an error."""
+        await index.upsert([point(1, normalize_text_for_bm25("昭和二十三年七月二十二日附内閣総理大臣書簡"))])
+        pool = await candidates(index, ADA, index_query("昭和二十三年七月二十二日附内閣総理大臣宛書簡"))
+        assert pool.ids == (memory_id(1),)
+
     async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:
         """ruling 16: to the mean of a language, which is no unit vector; 0 without a vector."""
         await index.upsert([point(1, "a", unit(1)), point(2, "b"), point(3, "c", unit(1, 1))])

