@@ -32,7 +32,7 @@ from rich.table import Table
 
 from benchmarks.latency import BEING, fill
 from benchmarks.made_up_scenes import questions, texts
-from madeleine.inference.packaged import Int8EmbeddingEngine
+from madeleine.inference.default_model.engines import BothEncoders
 from madeleine.memory.ingest import index_keeper, proposals, store
 from madeleine.memory.model import BeingId
 from madeleine.memory.recall import gate, match_ranking, recall, selection
@@ -57,7 +57,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("    newer first", match_ranking.MatchRanker, "_put_newer_versions_first"),
         ("    selection", selection.RecallSelector, "select"),
         ("    ledger reads", SqliteDatabase, "rows"),
-        ("embedding, in its thread", Int8EmbeddingEngine, "embed"),
+        ("embedding, in its thread", BothEncoders, "embed"),
     ),
     "store": (
         ("tool call", McpRequestHandlers, "call_tool"),
@@ -69,7 +69,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("indexing", EmbeddedQdrantIndex, "upsert"),
         ("ledger reads", SqliteDatabase, "rows"),
         ("work on index marks", index_keeper.IndexKeeper, "index_marked_memories"),
-        ("embedding, in its thread", Int8EmbeddingEngine, "embed"),
+        ("embedding, in its thread", BothEncoders, "embed"),
     ),
 }
 

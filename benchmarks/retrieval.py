@@ -173,7 +173,7 @@ async def ask(memory: OpenedMemoryStore, open_gate: RecallMemories, scope: Scope
     dense_only = replace(words_only, words="")
     recall = memory.use_cases.recall
     ranked = await recall.rank(scope, RecallQuery(text=text))
-    trust = memory.embedder.vector_space.legibility_of_text_behind_vector(vector)
+    trust = memory.embedder.vector_space.ranking_trust_of_text_behind_vector(vector)
     channels = {
         RECALL: ranked.ids,
         "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,

@@ -25,7 +25,7 @@ ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
 begins to read a language, and reads it. Of all-MiniLM-L6-v2: English 0.48, Portuguese 0.32, Russian 0.28, Japanese
 0.25, Arabic 0.14, Chinese 0.04, Korean below 0. At 0.25 its vectors cost JSQuAD more than they give."""
 
-MIN_MARGIN_FOR_DIFFERENT_LANGUAGES = 0.3
+MIN_MARGIN_FOR_DIFFERENT_LANGUAGES = 0.1
 """How much nearer two texts are to the mean of their own language than to that of the other's, together, from which
 they are of two languages: questions and the memories that answer them in another language have 0.17 to 0.48
 (`benchmarks/small`), those of one language at most 0.17, but for two of 182."""
@@ -58,6 +58,22 @@ class VectorSpace:
     means: VectorRows
     legibility: NDArray[np.float32]
     calibration: CosineCalibration | None = None
+    ranking_trust: NDArray[np.float32] | None = None
+    """float32, (languages,), in [0, 1]: how much vectors tell of two matches which is the better one; None where that
+    is the legibility."""
+    language_bound: int = 0
+    """So many numbers at the beginning of a vector compare texts of one language alone: the default model's encoder of
+    English (ADR 106) …"""
+    language_bound_shares: NDArray[np.float32] | None = None
+    """… and this share of the squared length of a vector, float32, (languages,)."""
+
+    def across_languages(self, vector: Vector) -> Vector | None:
+        """What of it compares texts of different languages, of unit length; None where that is the same."""
+        if not self.language_bound:
+            return None
+        across = np.array(vector, np.float32)
+        across[: self.language_bound] = 0
+        return np.asarray(across / max(float(np.linalg.norm(across)), 1e-6), np.float32)
 
     def calibrated_cosines(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
         """Centred cosines as thresholds read them."""
@@ -70,6 +86,12 @@ class VectorSpace:
     def legibility_of_text_behind_vector(self, vector: Vector) -> float:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._nearest_language_indices(vector[None])[0]]) if len(self.means) else 1.0
+
+    def ranking_trust_of_text_behind_vector(self, vector: Vector) -> float:
+        """In [0, 1]: how much the vectors of this text's language count in ranking."""
+        if self.ranking_trust is None:
+            return self.legibility_of_text_behind_vector(vector)
+        return float(self.ranking_trust[self._nearest_language_indices(vector[None])[0]])
 
     def legible_text_mask(self, vectors: VectorRows) -> NDArray[np.bool_]:
         """bool, (n,): whether the model reads the text of each."""
@@ -87,15 +109,25 @@ class VectorSpace:
             else None
         )
 
-    def are_all_in_other_language(self, query: Vector, mean_products: VectorRows) -> bool:
-        """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
-        (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
+    def in_other_language_mask(self, query: Vector, mean_products: VectorRows) -> NDArray[np.bool_]:
+        """bool, (n,): which of these vectors are not of the query's language, by a clear margin. `mean_products`:
+        float32, (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known.
+        """
         of_query, of_vectors = (
             self._nearness_to_language_means(products) for products in (query[None] @ self.means.T, mean_products)
         )
         own, others = int(of_query.argmax()), of_vectors.argmax(axis=1)
         margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
-        return bool((mean_products.any(axis=1) & (margins >= MIN_MARGIN_FOR_DIFFERENT_LANGUAGES)).all())
+        return np.asarray(mean_products.any(axis=1) & (margins >= MIN_MARGIN_FOR_DIFFERENT_LANGUAGES), np.bool_)
+
+    def cosines_across_languages(self, cosines: NDArray[np.float32], mean_products: VectorRows) -> NDArray[np.float32]:
+        """Calibrated cosines, (n,), of centred ones to `across_languages`: as if each vector were that part alone."""
+        if self.language_bound_shares is None:
+            return cosines
+        languages = self._nearness_to_language_means(mean_products).argmax(axis=1)
+        return self.calibrated_cosines(
+            np.asarray(cosines / np.sqrt(1 - self.language_bound_shares[languages]), np.float32)
+        )
 
     def centred_by_language(self, vectors: VectorRows) -> VectorRows:
         """float32, (n, dim), unit rows: each without the mean of its language."""

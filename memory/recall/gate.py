@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import CandidatePool, RecallIndex
-from madeleine.memory.model import Vector
+from madeleine.memory.model import MemoryId, Vector
 from madeleine.memory.recall.query_reading import try_to_embed_query
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
@@ -70,6 +70,9 @@ class CandidateMatcher:
             centred = await self._centred_cosine_function(pool, vector)
             cosine = centred(cosine, vector)
             likenesses = gate(cosine)
+            if not (likenesses.value >= likenesses.needed).any():
+                cosine = await self._with_cosines_across_languages(pool, vector, cosine)
+                likenesses = gate(cosine)
             if unknown_words_prevent_any_match(likenesses):
                 if await self._are_candidates_in_other_language(pool, vector, likenesses):
                     likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
@@ -94,6 +97,32 @@ class CandidateMatcher:
             return lambda cosines, _: space.calibrated_cosines(cosines)
         to_mean = await self.index.cosines(pool.ids, mean)
         return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
+
+    async def _with_cosines_across_languages(
+        self, pool: CandidatePool, vector: Vector, cosine: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """The cosines, of the best candidates in another language by what the model says of texts in two languages."""
+        space = self.embedder.vector_space
+        across, mean = space.across_languages(vector), space.mean_of_nearest_language(vector)
+        if across is None or mean is None or not pool.ids:
+            return cosine
+        shared = np.array(mean)
+        shared[: space.language_bound] = 0
+        to_query, to_mean = [await self.index.cosines(pool.ids, one) for one in (across, shared)]
+        centred = centred_cosines(to_query, to_mean, across, shared)
+        best = np.argsort(-centred)[:MAX_LANGUAGE_CHECKED_CANDIDATES]
+        products = await self._products_with_language_means([pool.ids[int(at)] for at in best])
+        in_other = space.in_other_language_mask(vector, products)
+        found = np.array(cosine)
+        found[best] = np.where(
+            in_other, np.maximum(cosine[best], space.cosines_across_languages(centred[best], products)), cosine[best]
+        )
+        return found
+
+    async def _products_with_language_means(self, ids: Sequence[MemoryId]) -> NDArray[np.float32]:
+        """float32, (n, languages); zeros for a memory without a vector."""
+        means = self.embedder.vector_space.means
+        return np.stack([await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in means], axis=1)
 
     async def _query_similarities_ignoring_names(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
@@ -129,8 +158,9 @@ class CandidateMatcher:
         alike = likeness.values_without_penalty
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
-        products = [await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in space.means]
-        return bool(products) and space.are_all_in_other_language(vector, np.stack(products, axis=1))
+        if not len(space.means):
+            return False
+        return bool(space.in_other_language_mask(vector, await self._products_with_language_means(ids)).all())
 
     async def _cosines_to_query_without_unknown_words(
         self, text: str, pool: CandidatePool, centred: CentredCosineFunction

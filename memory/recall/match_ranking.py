@@ -62,7 +62,7 @@ def day_of_asking(query: RecallQuery, now: Callable[[], datetime]) -> date:
 @dataclass(frozen=True, slots=True, eq=False)
 class GatedCandidates:
     """The candidates of a query, and what of them matches. `vector`: of the query, None if it could not be embedded for
-    `words_only_reason`; `trust`: how well the model reads its language, 0 to 1. `matching`: positions in the pool;
+    `words_only_reason`; `trust`: how much vectors count in ranking, 0 to 1. `matching`: positions in the pool;
     `near_ids`: of what does not match and is near, best first."""
 
     pool: CandidatePool
@@ -122,8 +122,10 @@ class MatchRanker:
             vector, reason = await embedding
         finally:
             embedding.cancel()
-        trust = self.embedder.vector_space.legibility_of_text_behind_vector(vector) if vector is not None else 0.0
-        gates = await self._gate_outcomes(query, pool, vector, trust)
+        space = self.embedder.vector_space
+        legible = space.legibility_of_text_behind_vector(vector) if vector is not None else 0.0
+        trust = space.ranking_trust_of_text_behind_vector(vector) if vector is not None else 0.0
+        gates = await self._gate_outcomes(query, pool, vector, legible)
         matching, near = matching_and_near_positions(gates)
         return GatedCandidates(pool, vector, trust, reason, gates, matching, [pool.ids[i] for i in near])
 
@@ -202,17 +204,17 @@ class MatchRanker:
         return pool, matching, scored, notices
 
     async def _gate_outcomes(
-        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
+        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
     ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
-        whole = await self.candidate_matcher(query, pool, vector, trust)
+        whole = await self.candidate_matcher(query, pool, vector, legible)
         if not (end := closing_text_of_message(query.text)):
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
         words = content_words_with_times_joined(end, day_of_asking(query, self.now))
         of_words = restrict_query_words_of_pool(pool, words, cosine)
-        return whole, await self.candidate_matcher(replace(query, text=end), of_words, of_end, trust)
+        return whole, await self.candidate_matcher(replace(query, text=end), of_words, of_end, legible)
 
     async def _put_newer_versions_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool

@@ -345,8 +345,8 @@ def _rare_terms_of_word(word: str, terms: list[int], known: IdfByTerm, absent: f
 
 def _split_han_word_by_known_terms(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
     """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
-    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out, as are those of a date,
-    which is one term by itself."""
+    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out, as are those of a
+    date, which is one term by itself."""
     if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN_PATTERN.fullmatch(word) is None:
         yield word, terms
         return

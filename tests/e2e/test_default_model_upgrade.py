@@ -19,7 +19,7 @@ SECONDS = 60.0
 
 
 async def first_text(memory: OpenedMemoryStore, question: str) -> str:
-    answer = await memory.use_cases.recall(ADA, RecallQuery(text=question, format="memories"))
+    answer = await memory.use_cases.recall(ADA, RecallQuery(text=question))
     return answer.memories[0][0].scene.action if answer.memories else ""
 
 
@@ -31,7 +31,7 @@ async def test_an_older_store_answers_at_once_and_reads_more_languages_a_moment_
     async with open_memory_store(newer) as memory:
         assert await first_text(memory, "When is the dentist?") == TOLD[2]
         async with asyncio.timeout(SECONDS):
-            while memory.embedder.model_name != PACKAGED_MODEL_NAME:
+            while memory.embedder.model_name != PACKAGED_MODEL_NAME:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         assert await first_text(memory, "When is the dentist?") == TOLD[2]
         assert await first_text(memory, "Where does my sister live?") == TOLD[0]

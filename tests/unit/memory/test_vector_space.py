@@ -57,9 +57,9 @@ def test_texts_are_foreign_only_if_all_are_clearly_of_another_language() -> None
     one, other = texts(40, 0, seed=1), texts(40, 1, seed=2)
     means = np.stack([one.mean(axis=0), other.mean(axis=0)])
     space = VectorSpace(means, np.ones(2, np.float32))
-    assert space.are_all_in_other_language(one[0], other[:3] @ means.T)
-    assert not space.are_all_in_other_language(one[0], np.concatenate([other[:3], one[1:2]]) @ means.T)
-    assert not space.are_all_in_other_language(one[0], np.zeros((1, 2), np.float32)), "without a vector"
+    assert space.in_other_language_mask(one[0], other[:3] @ means.T).all()
+    assert not space.in_other_language_mask(one[0], np.concatenate([other[:3], one[1:2]]) @ means.T).all()
+    assert not space.in_other_language_mask(one[0], np.zeros((1, 2), np.float32)).any(), "without a vector"
 
 
 def test_without_languages_nothing_is_taken_off() -> None:

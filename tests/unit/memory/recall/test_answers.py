@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import read_or_rebuild_packaged_model_file
+from madeleine.inference.default_model.english_encoder import ENGLISH_ENCODER_FILES, TOKENIZER_FILE
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
 from madeleine.memory.recall.config import RecallConfig
@@ -298,7 +298,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_buffer(read_or_rebuild_packaged_model_file("tokenizer.json"))
+        self.tokenizer = Tokenizer.from_file(str(ENGLISH_ENCODER_FILES.checked_path(TOKENIZER_FILE)))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 

@@ -23,7 +23,7 @@ from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, word_a
 from madeleine.memory.rules.ranking.turns import first_name_of_actor
 from tests.rows import for_each_row
 
-WEIGHTS = BlendedRankingWeights()
+WEIGHTS = BlendedRankingWeights(words=0.4)
 GREATEST = 3.32
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
