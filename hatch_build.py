@@ -45,7 +45,7 @@ def _make_default_model_importable() -> None:
     """By its name, though the packages around it need dependencies that a build has not: these stay empty."""
     for name in ("madeleine", "madeleine.inference"):
         package = ModuleType(name)
-        package.__path__ = [str(ROOT.joinpath(*name.split(".")))]
+        vars(package)["__path__"] = [str(ROOT.joinpath(*name.split(".")))]
         sys.modules.setdefault(name, package)
 
 

@@ -23,7 +23,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 
-from madeleine.inference.packaged import check_and_lay_out_fp32_model, find_fp32_model_directory
+from madeleine.inference.default_model.sources import find_english_encoder_source
+from madeleine.inference.fp32_model import check_and_lay_out_fp32_model
 
 ROOT = Path(__file__).parents[2]
 QDRANT_SERVER = "mcp-server-qdrant==0.8.1"
@@ -160,7 +161,7 @@ async def servers(folder: Path) -> list[MemoryServer]:
 
 def _model_files(folder: Path) -> Path:
     """The model in fp32 as fastembed looks for it."""
-    source = find_fp32_model_directory()
+    source = find_english_encoder_source()
     if source is None:
         raise RuntimeError("the extra fp32 is not installed: make .venv/.dev")
     onnx_file, directory = check_and_lay_out_fp32_model(source, folder)

@@ -29,7 +29,7 @@ from madeleine.memory.vector_space import VectorSpace
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]
-    from sentencepiece import SentencePieceProcessor  # type: ignore[import-untyped]
+    from sentencepiece import SentencePieceProcessor
     from tokenizers import Tokenizer
 
 DIMENSION = english_encoder.WIDTH + multilingual_encoder.WIDTH

@@ -56,9 +56,10 @@ def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(di
 def test_the_wheel_holds_the_embedding_model_and_the_sdist_its_recipe(distribution: Distribution) -> None:
     """ADR 0040: users need no source of the model; a builder is led to it by its hash."""
     held = contents(distribution.wheel)
-    for files in (english_encoder.ENGLISH_ENCODER_FILES, multilingual_encoder.MULTILINGUAL_ENCODER_FILES):
-        for name, expected in files.sha256.items():
-            digest = hashlib.sha256(held[f"madeleine/inference/default_model/{files.folder.name}/{name}"]).hexdigest()
+    for of_model in (english_encoder.ENGLISH_ENCODER_FILES, multilingual_encoder.MULTILINGUAL_ENCODER_FILES):
+        for name, expected in of_model.sha256.items():
+            path = f"madeleine/inference/default_model/{of_model.folder.name}/{name}"
+            digest = hashlib.sha256(held[path]).hexdigest()
             assert digest == expected
     with tarfile.open(distribution.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
