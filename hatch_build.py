@@ -31,14 +31,14 @@ class MakeEmbeddingModel(BuildHookInterface):  # type: ignore[type-arg]
         _make_default_model_importable()
         from madeleine.inference.default_model import english_encoder, multilingual_encoder, sources
 
-        if not english_encoder.ENGLISH_ENCODER_FILES.are_intact():
-            with _source_folder(sources.find_english_encoder_source(), *sources.ENGLISH_ENCODER_SOURCE) as source:
-                english_encoder.write_english_encoder_files(source)
-        if not multilingual_encoder.MULTILINGUAL_ENCODER_FILES.are_intact():
-            with _source_folder(
-                sources.find_multilingual_encoder_source(), *sources.MULTILINGUAL_ENCODER_SOURCE
-            ) as source:
-                multilingual_encoder.write_multilingual_encoder_files(source)
+        english, multilingual = english_encoder.ENGLISH_ENCODER_FILES, multilingual_encoder.MULTILINGUAL_ENCODER_FILES
+        for files, (package, data), write in (
+            (english, sources.ENGLISH_ENCODER_SOURCE, english_encoder.write_english_encoder_files),
+            (multilingual, sources.MULTILINGUAL_ENCODER_SOURCE, multilingual_encoder.write_multilingual_encoder_files),
+        ):
+            if not files.are_intact():
+                with _source_folder(sources.folder_of_installed_package(package, data), package, data) as source:
+                    write(source)
 
 
 def _make_default_model_importable() -> None:

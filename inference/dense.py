@@ -88,7 +88,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from this package, one in a directory, or any other by fastembed, which fetches it. Raises
     `EmbeddingUnavailable`, `InvalidInput`."""
     if name == PACKAGED_MODEL_NAME:
-        both = space_measurement.load_both_encoders()
+        both = engines.load_both_encoders()
         return LoadedEmbeddingModel(both.embed, both.tokenizer, space_measurement.packaged_vector_space())
     if name == ENGLISH_MODEL_NAME:
         english = engines.load_english_encoder()

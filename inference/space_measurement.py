@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import tomllib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from madeleine.inference.default_model import english_encoder
 from madeleine.memory.vector_space import (
     CosineCalibration,
     VectorRows,
@@ -25,9 +24,6 @@ from madeleine.memory.vector_space import (
     margins_by_language,
     vector_space_from_samples,
 )
-
-if TYPE_CHECKING:
-    from madeleine.inference.default_model.engines import BothEncoders
 
 Embed = Callable[[list[str]], VectorRows]
 """Texts to unit rows."""
@@ -39,16 +35,15 @@ ENGLISH_SHARES_FILE = Path(__file__).parent / "default_model" / "english_shares.
 PACKAGED_MODEL_CALIBRATION = CosineCalibration(slope=1.07, offset=0.01)
 """Makes the default model's cosines those of its encoder of English between English texts, which the thresholds were
 measured with."""
-
-logger = logging.getLogger(__name__)
-
-
+PACKAGED_RAW_COSINE_SCALE = 8.8 / 6.8
+"""The same for cosines with the mean of the language; by `make truth` (ADR 106)."""
 MAX_ENGLISH_SHARE = 2 / 3
 """Of the encoder of English in the default model's vectors: between what is best for LoCoMo and for BEAM (ADR 106)."""
-
 MIN_RANKING_TRUST = 0.25
 """Where the multilingual encoder works alone: it finds what a question is about, and orders details less well. At full
 trust JSQuAD loses 0.8 points of nDCG@10, at this 0.3."""
+
+logger = logging.getLogger(__name__)
 
 
 def measure_vector_space_of_model(embed: Embed) -> VectorSpace:
@@ -98,30 +93,17 @@ def english_vector_space() -> VectorSpace:
 @cache
 def packaged_vector_space() -> VectorSpace:
     """Of the default model."""
-    from madeleine.inference.default_model import english_encoder
-
     space = read_vector_space(PACKAGED_VECTOR_SPACE_FILE)
     shares = np.load(ENGLISH_SHARES_FILE)
     trust = MIN_RANKING_TRUST + (1 - MIN_RANKING_TRUST) * shares / shares.max()
     return replace(
         space,
         calibration=PACKAGED_MODEL_CALIBRATION,
+        raw_cosine_scale=PACKAGED_RAW_COSINE_SCALE,
         ranking_trust=np.asarray(trust, np.float32),
         language_bound=english_encoder.WIDTH,
         language_bound_shares=shares,
     )
-
-
-def load_both_encoders() -> BothEncoders:
-    """The default model. Raises `EmbeddingUnavailable`."""
-    from madeleine.inference.default_model import engines
-
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        multilingual = beside.submit(engines.load_multilingual_encoder)
-        english = engines.load_english_encoder()
-        return engines.BothEncoders(
-            english, multilingual.result(), english_vector_space(), np.load(ENGLISH_SHARES_FILE)
-        )
 
 
 def write_packaged_vector_spaces() -> None:
@@ -133,7 +115,7 @@ def write_packaged_vector_spaces() -> None:
     margins = margins_by_language(samples)
     np.save(ENGLISH_SHARES_FILE, np.asarray(MAX_ENGLISH_SHARE * np.clip(margins / margins.max(), 0, 1), np.float32))
     english_vector_space.cache_clear()
-    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(load_both_encoders().embed))
+    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(engines.load_both_encoders().embed))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import PACKAGED_MODEL_NAME
+from madeleine.inference import PACKAGED_MODEL_NAME, space_measurement
 from madeleine.inference.default_model import english_encoder, multilingual_encoder
 from madeleine.inference.default_model.model_files import DamagedModelFile, ModelFiles
 from madeleine.inference.default_model.sources import find_english_encoder_source, find_multilingual_encoder_source
@@ -109,63 +109,72 @@ class BothEncoders:
         )
 
 
+def load_both_encoders() -> BothEncoders:
+    """The default model. Raises `EmbeddingUnavailable`."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        multilingual = beside.submit(load_multilingual_encoder)
+        english = load_english_encoder()
+        return BothEncoders(
+            english,
+            multilingual.result(),
+            space_measurement.english_vector_space(),
+            np.load(space_measurement.ENGLISH_SHARES_FILE),
+        )
+
+
 def load_english_encoder() -> EnglishEncoder:
     """Raises `EmbeddingUnavailable` if its files are missing or damaged, and cannot be made."""
-    from onnxruntime import GraphOptimizationLevel, InferenceSession
     from tokenizers import Tokenizer
 
-    model, tokenizer_file = _checked_or_made_anew(
+    paths = _checked_or_made_anew(
         english_encoder.ENGLISH_ENCODER_FILES,
-        (english_encoder.ENGLISH_ENCODER_FILE, english_encoder.TOKENIZER_FILE),
         find_english_encoder_source,
         english_encoder.write_english_encoder_files,
     )
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    tokenizer = Tokenizer.from_file(str(paths[english_encoder.TOKENIZER_FILE]))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    options = onnx_session_options()
-    options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
-    # By its path: of its bytes a session keeps a copy of 23 MB.
-    return EnglishEncoder(InferenceSession(str(model), options, providers=["CPUExecutionProvider"]), tokenizer)
+    return EnglishEncoder(_session_of_file(paths[english_encoder.ENGLISH_ENCODER_FILE]), tokenizer)
 
 
 def load_multilingual_encoder() -> MultilingualEncoder:
     """Raises `EmbeddingUnavailable` if its files are missing or damaged, and cannot be made."""
-    from onnxruntime import GraphOptimizationLevel, InferenceSession
     from sentencepiece import SentencePieceProcessor
 
-    model, vectors, pieces = _checked_or_made_anew(
+    paths = _checked_or_made_anew(
         multilingual_encoder.MULTILINGUAL_ENCODER_FILES,
-        (
-            multilingual_encoder.MULTILINGUAL_ENCODER_FILE,
-            multilingual_encoder.PIECE_VECTORS_FILE,
-            multilingual_encoder.PIECE_MODEL_FILE,
-        ),
         find_multilingual_encoder_source,
         multilingual_encoder.write_multilingual_encoder_files,
     )
-    options = onnx_session_options()
-    options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
     return MultilingualEncoder(
-        InferenceSession(str(model), options, providers=["CPUExecutionProvider"]),
-        SentencePieceProcessor(model_file=str(pieces)),
-        np.load(vectors, mmap_mode="r"),
+        _session_of_file(paths[multilingual_encoder.MULTILINGUAL_ENCODER_FILE]),
+        SentencePieceProcessor(model_file=str(paths[multilingual_encoder.PIECE_MODEL_FILE])),
+        np.load(paths[multilingual_encoder.PIECE_VECTORS_FILE], mmap_mode="r"),
     )
 
 
+def _session_of_file(path: Path) -> InferenceSession:
+    """By its path: of its bytes a session keeps a copy of 23 MB."""
+    from onnxruntime import GraphOptimizationLevel, InferenceSession
+
+    options = onnx_session_options()
+    options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
+    return InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
 def _checked_or_made_anew(
-    files: ModelFiles, names: tuple[str, ...], find_source: Callable[[], Path | None], write: Callable[[Path], None]
-) -> list[Path]:
-    """Paths of the files. If one is missing, damaged or of another version, as in a checkout, they are made anew where
-    their source is installed."""
+    files: ModelFiles, find_source: Callable[[], Path | None], write: Callable[[Path], None]
+) -> dict[str, Path]:
+    """Paths of the files, by their names. If one is missing, damaged or of another version, as in a checkout, they are
+    made anew where their source is installed."""
     try:
         try:
-            return [files.checked_path(name) for name in names]
+            return files.checked_paths()
         except (OSError, DamagedModelFile):
             if (source := find_source()) is None:
                 raise
             write(source)
-            return [files.checked_path(name) for name in names]
+            return files.checked_paths()
     except DamagedModelFile as error:
         raise EmbeddingUnavailable(PACKAGED_MODEL_NAME, f"{error}; {REINSTALL_REMEDY}") from error
     except OSError as error:

@@ -46,7 +46,7 @@ def write_english_encoder_files(source: Path) -> None:
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
     for name in (FP32_WEIGHTS_FILE, TOKENIZER_FILE):
-        check_file_sha256(source / name, SHA256_BY_FP32_FILE[name])
+        check_file_sha256(source, name, SHA256_BY_FP32_FILE[name])
     ENGLISH_ENCODER_FILES.write(
         {
             ENGLISH_ENCODER_FILE: english_encoder_onnx_bytes(

@@ -13,12 +13,12 @@ class DamagedModelFile(ValueError):
     """A file whose hash is not the expected one; tells which."""
 
 
-def check_file_sha256(path: Path, expected: str) -> None:
+def check_file_sha256(folder: Path, name: str, expected: str) -> None:
     """Reads the file in pieces. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
-    with path.open("rb") as file:
+    with (folder / name).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != expected:
-        raise DamagedModelFile(f"{path.name} is damaged (SHA-256 {digest[:12]}…)")
+        raise DamagedModelFile(f"{name} is damaged (SHA-256 {digest[:12]}…)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,17 @@ class ModelFiles:
 
     def checked_path(self, name: str) -> Path:
         """Where the file is. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
-        check_file_sha256(self.folder / name, self.sha256[name])
+        check_file_sha256(self.folder, name, self.sha256[name])
         return self.folder / name
+
+    def checked_paths(self) -> dict[str, Path]:
+        """Of all files, by their names. Raises as `checked_path`."""
+        return {name: self.checked_path(name) for name in self.sha256}
 
     def are_intact(self) -> bool:
         """Whether the files are there and undamaged."""
         try:
-            for name in self.sha256:
-                self.checked_path(name)
+            self.checked_paths()
         except (OSError, DamagedModelFile):
             return False
         return True
@@ -49,7 +52,7 @@ class ModelFiles:
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=f".{self.folder.name}-") as folder:
             for name, content in contents.items():
                 (Path(folder) / name).write_bytes(content)
-                check_file_sha256(Path(folder) / name, self.sha256[name])
+                check_file_sha256(Path(folder), name, self.sha256[name])
             self.folder.mkdir(exist_ok=True)
             for name in contents:
                 (Path(folder) / name).replace(self.folder / name)

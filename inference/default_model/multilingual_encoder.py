@@ -52,7 +52,7 @@ def write_multilingual_encoder_files(source: Path) -> None:
     """`source`: the folder of the package's data. Takes a second and 200 MB. Raises `DamagedModelFile` if a file of the
     source or the result is not the expected one, `OSError` if it cannot be written."""
     for name, expected in SHA256_BY_SOURCE_FILE.items():
-        check_file_sha256(source / name, expected)
+        check_file_sha256(source, name, expected)
     with np.load(source / SOURCE_WEIGHTS_FILE) as archive:
         weights = {name: archive[name] for name in archive.files}
     table = io.BytesIO()

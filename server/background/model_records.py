@@ -30,7 +30,7 @@ class StoreSettingsAccess(Protocol):
 
     async def set_setting(self, name: str, value: Any) -> None: ...
 
-    async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]: ...
+    async def has_vectors_of_model(self, model: EmbeddingModelName) -> bool: ...
 
 
 class EmbeddingModelSwitchRecord(BaseModel, frozen=True):
@@ -83,10 +83,10 @@ class EmbeddingModelRecords:
         new one are whole: a switch in the background is asked for. Does nothing for any other store."""
         if configured != PACKAGED_MODEL_NAME or await self.model_switch_in_effect(configured):
             return
-        counts = await self._ledger.count_vectors_by_model()
-        if counts.get(EmbeddingModelName(PACKAGED_MODEL_NAME)) or not any(
-            counts.get(EmbeddingModelName(name)) for name in FORMER_DEFAULT_MODELS
-        ):
+        if await self._ledger.has_vectors_of_model(EmbeddingModelName(PACKAGED_MODEL_NAME)):
+            return
+        former = [await self._ledger.has_vectors_of_model(EmbeddingModelName(name)) for name in FORMER_DEFAULT_MODELS]
+        if not any(former):
             return
         await self.request_switch(PACKAGED_MODEL_NAME)
         await self.record_model_switch_for_next_start(

@@ -351,13 +351,12 @@ def _split_han_word_by_known_terms(word: str, terms: list[int], known: IdfByTerm
         yield word, terms
         return
     pairs = bm25.han_bigram_term_ids(word)
-    is_term = [pair in terms for pair in pairs]
-    is_known = [known_as_term and known[pair] is not None for pair, known_as_term in zip(pairs, is_term, strict=True)]
+    is_known = [pair in terms and known[pair] is not None for pair in pairs]
     held = [any(is_known[max(at - 1, 0) : at + 1]) for at in range(len(word))]
     end = 0
     for is_held, run in groupby(held):
         start, end = end, end + len(list(run))
-        of_piece = [pairs[at] for at in range(start, end - 1) if is_term[at] and is_known[at] == is_held]
+        of_piece = [pairs[at] for at in range(start, end - 1) if pairs[at] in terms and is_known[at] == is_held]
         if of_piece:
             yield word[start:end], of_piece
 

