@@ -11,6 +11,8 @@ import pytest
 
 from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.inference.available import names_of_models_available_offline
+from madeleine.inference.dense import embedding_dimension
+from madeleine.inference.space_measurement import PACKAGED_MODEL_CALIBRATION
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
@@ -91,15 +93,16 @@ async def test_several_models_are_measured_on_sets(run: RunModels, settings: Set
 async def test_a_calibration_is_kept_with_the_model(
     run: RunModels, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ruling 16: a model with the cosines of the default one needs none, one that it cannot read with has none."""
+    """ruling 16: a model with the cosines of the default one is given the calibration of the default one, and that one
+    keeps its own."""
     with pytest.raises(InvalidInput, match="thresholds stay as they are"):
         await run("calibrate")
-    same = adapted_model(tmp_path / "same", PACKAGED_MODEL_NAME, dimension=384)
+    same = adapted_model(tmp_path / "same", PACKAGED_MODEL_NAME, dimension=embedding_dimension(PACKAGED_MODEL_NAME))
     settings = settings.model_copy(update={"embedding_model": str(same)})
     await models_command(settings, parse_command_line(["models", "calibrate", "--json"]))
     told = json.loads(capsys.readouterr().out)
-    assert told["slope"] == pytest.approx(1, abs=0.05)
-    assert told["offset"] == pytest.approx(0, abs=0.05)
+    assert told["slope"] == pytest.approx(PACKAGED_MODEL_CALIBRATION.slope, abs=0.05)
+    assert told["offset"] == pytest.approx(PACKAGED_MODEL_CALIBRATION.offset, abs=0.05)
     async with open_memory_store(settings, background=False) as memory:
         assert memory.embedder.vector_space.calibration == CosineCalibration(told["slope"], told["offset"])
 
