@@ -26,7 +26,7 @@ from madeleine.memory.rules.ranking.matching import (
     positions_of_near_unmatched_candidates,
     procedural_candidate_mask,
     similarities_of_all_candidates,
-    unknown_words_prevent_any_match,
+    unknown_words_may_decide,
 )
 from madeleine.memory.text.content_words import question_without_words
 from madeleine.memory.vector_space import centred_cosines
@@ -73,7 +73,7 @@ class CandidateMatcher:
             if not (likenesses.value >= likenesses.needed).any():
                 cosine = await self._with_cosines_across_languages(pool, vector, cosine)
                 likenesses = gate(cosine)
-            if unknown_words_prevent_any_match(likenesses):
+            if unknown_words_may_decide(likenesses, thresholds):
                 if await self._are_candidates_in_other_language(pool, vector, likenesses):
                     likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
                 else:

@@ -1,16 +1,18 @@
 """Which candidates match a query (rulings 8, 16 and 19): the gate of a recall.
 
     likeness = legible × max(centred cosine, 0) + w × share of the things named that the candidate holds
-               − 1.9 × (share of the things named that no memory holds × (1 − relief))²
+               − 1.7 × (share of the things named that no memory holds × (1 − 0.9 × drawn))²
     w = 0.4 + 0.55 × (1 − legible)
-    relief = 0.9 × (centred cosine − that of the query without its unknown words) / 0.25, within [0, 0.9]
+    drawn = d / 0.2 if d > 0, else d / 0.1, within [−1, 1]
+    d = centred cosine − that of the query without its unknown words
 
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
 stand apart, a long run of signs is more of the query than a short one; an unknown verb is less of it, where writing
 tells it from a noun (ADR 75). `legible` in [0, 1]: how well the model reads
 the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is forgiven
-there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is looked at
-where nothing matches without it. Whoever names an identifier asks for what holds it, which matches whatever else is
+there: without "allergic" a question is farther from "gets hives". One that draws it away asks for something else, and
+counts the more: without "breed" a question is nearer to what is told of the cat. This is looked at where it may decide
+whether anything matches. Whoever names an identifier asks for what holds it, which matches whatever else is
 asked. Two things that are no names and that the candidate holds together tell what is asked, so that nothing is
 unknown; of one and a name there may be more to know. Of memories in another language than the query nothing is unknown:
 only what they share counts. A candidate matches from 0.35 on, among 600 memories and more, as far as the model reads
@@ -52,9 +54,8 @@ class MatchThresholds:
     """Weight of the content words that a candidate holds …"""
     words_instead: float = 0.55
     """… and the more of it for a query that the model cannot read."""
-    unknown_words: float = 1.9
-    """Of the square: one unknown word of many is a synonym, one of two is what was asked for. From 1.9 to 2 the small
-    stores and twelve languages lose neither answers nor silence."""
+    unknown_words: float = 1.7
+    """Of the square: one unknown word of many is a synonym, one of two is what was asked for."""
     telling_things: int = 2
     """Things that are no names, from which unknown ones count nothing for a candidate that holds them together: what
     was never told is asked of a name. By chance a candidate seldom holds two (natural questions in Chinese, Korean and
@@ -62,10 +63,12 @@ class MatchThresholds:
     known_apart: float = 0.3
     """… and this share of it where only different memories hold them. From 0 to 0.3 nothing changes in small stores;
     of an unrelated question a large store knows most words, apart."""
-    synonym: float = 0.25
+    synonym: float = 0.2
     """Centred cosine that unknown words add, from which they are forgiven …"""
-    forgiven: float = 0.9
-    """… to this share: a question of unknown words alone has to be a little more alike."""
+    stranger: float = 0.1
+    """… or take, from which they count the more …"""
+    drawn: float = 0.9
+    """… by this share: a question of unknown words alone has to be a little more alike."""
     crowd: float = 0.15
     """Added to the likeness that is needed among `crowd_memories` and more; the more memories, the more alike is the
     best of them to any question. Of 1,000 questions of LoCoMo, BEAM and LongMemEval (230 to 690 memories) 99 % have 0.5
@@ -192,19 +195,25 @@ def similarities_of_all_candidates(
     count = max(len(named.unknown), 1)
     weight = t.words + t.words_instead * (1 - legible)
     in_words = weight * np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
-    added = 0.0 if without_unknown is None else np.clip((centred_cosine - without_unknown) / t.synonym, 0, 1)
+    drawn = 0.0 if without_unknown is None else _drawn_by_unknown_words(centred_cosine - without_unknown, t)
     unknown = min(1.0, t.expected_words / count) * float(named.unknown @ named.weight) / count
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
         unknown *= t.known_apart
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
-    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
+    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.drawn * drawn)) ** 2
     needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
     return CandidateSimilarities(
         np.asarray(value, np.float32), np.asarray(penalty, np.float32), np.asarray(in_words, np.float32), needed
     )
+
+
+def _drawn_by_unknown_words(added_cosine: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.float32]:
+    """float32, (n,), in [−1, 1]: how far the unknown words draw the query towards each candidate, or away from it."""
+    unit = np.where(added_cosine > 0, thresholds.synonym, thresholds.stranger)
+    return np.asarray(np.clip(added_cosine / unit, -1, 1), np.float32)
 
 
 def extra_similarity_required_by_memory_total(memories: int, thresholds: MatchThresholds) -> float:
@@ -221,11 +230,11 @@ def matching_candidate_mask(likeness: CandidateSimilarities, thresholds: MatchTh
     return np.asarray(likeness.values_without_penalty >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def unknown_words_prevent_any_match(likeness: CandidateSimilarities) -> bool:
-    """Whether nothing matches, and something would if nothing were unknown."""
-    return bool(
-        (likeness.values_without_penalty >= likeness.needed).any() and not (likeness.value >= likeness.needed).any()
-    )
+def unknown_words_may_decide(likeness: CandidateSimilarities, thresholds: MatchThresholds) -> bool:
+    """Whether something would match if nothing were unknown, and nothing would if unknown words counted most."""
+    strongest = likeness.penalty * (1 + thresholds.drawn) ** 2
+    without = likeness.values_without_penalty
+    return bool((without >= likeness.needed).any() and not (without - strongest >= likeness.needed).any())
 
 
 def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from madeleine.memory.rules.ranking.matching import (
     matching_candidate_mask,
     positions_of_near_unmatched_candidates,
     similarities_of_all_candidates,
+    unknown_words_may_decide,
 )
 from madeleine.memory.rules.ranking.profiles import query_word_coverage_of_candidates
 from tests.rows import for_each_row
@@ -142,6 +143,22 @@ def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:
     assert matched(question, [0.3, 0.3], without=[0.3, 0.3]) == []
     assert matched(pool([[0], [0]], [1]), [0.5, 0.3], without=[0.1, 0.0]) == [0, 1]
     assert matched(pool([[0]], [1]), [0.36], without=[0.0]) == [], "of unknown words alone"
+
+
+def test_an_unknown_word_that_draws_away_from_a_memory_asks_for_something_else() -> None:
+    """ruling 19: "What breed is our cat Mimi?": nearer without "breed", though two of three things are held."""
+    question = pool([[1, 1, 0]], [0, 0, 1])
+    assert matched(question, [0.3]) == [0]
+    assert matched(question, [0.3], without=[0.3]) == [0]
+    assert matched(question, [0.3], without=[0.4]) == []
+    assert matched(question, [0.8], without=[0.9]) == [0], "it is the answer, whatever the word"
+
+
+@for_each_row(("cosine", "may_decide"), [(0.05, False), (0.3, True), (0.95, False)])
+def test_unknown_words_are_looked_at_only_where_they_may_decide(cosine: float, may_decide: bool) -> None:
+    """ruling 19: not where nothing would match anyway, or all the same: it takes a second embedding."""
+    likenesses = found(pool([[1, 0, 0]], [0, 1, 0]), [cosine])
+    assert unknown_words_may_decide(likenesses, THRESHOLDS) == may_decide
 
 
 def test_the_words_of_a_name_are_one_thing() -> None:
