@@ -80,9 +80,7 @@ class CandidateMatcher:
                     rest = await self._cosines_to_query_without_unknown_words(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidate_mask(likenesses, thresholds)
-        # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
-        meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
-        near = positions_of_near_unmatched_candidates(named, likenesses, meaning, thresholds)
+        near = positions_of_near_unmatched_candidates(named, likenesses, legible * cosine, thresholds)
         procedural, situation = procedural_candidate_mask(pool), None
         if procedural.any():
             situation = await self._query_similarities_ignoring_names(query, pool, cosine, legible)
