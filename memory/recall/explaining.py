@@ -290,10 +290,10 @@ class RecallExplainer:
         beside_match = bool((likeness.value >= likeness.needed).any())
         if procedural and gate.situation is not None:
             return _query_similarity_at_position(gate.situation, at, thresholds.likeness, with_unknown=False)
-        if beside_match and likeness.value[at] < likeness.needed:
+        if beside_match and likeness.value[at] < likeness.needed[at]:
             needed = thresholds.likeness - thresholds.companions
             return _query_similarity_at_position(likeness, at, needed, with_unknown=False)
-        return _query_similarity_at_position(likeness, at, likeness.needed, with_unknown=True)
+        return _query_similarity_at_position(likeness, at, float(likeness.needed[at]), with_unknown=True)
 
 
 def _query_similarity_at_position(

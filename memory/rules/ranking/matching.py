@@ -16,7 +16,7 @@ whether anything matches. Whoever names an identifier asks for what holds it, wh
 asked. Two things that are no names and that the candidate holds together tell what is asked, so that nothing is
 unknown; of one and a name there may be more to know. Of memories in another language than the query nothing is unknown:
 only what they share counts. A candidate matches from 0.35 on, among 600 memories and more, as far as the model reads
-the query, from 0.5; where one does, those that would be within 0.2 below 0.35 if nothing were unknown do, too. Of a
+the query, from 0.35 + 0.15 × (1 − share of the things named that it holds); where one does, those that would be within 0.2 below 0.35 if nothing were unknown do, too. Of a
 long query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`), small
 stores (`make small`) and LoCoMo: benchmarks/README.md.
 """
@@ -71,8 +71,8 @@ class MatchThresholds:
     """… by this share: a question of unknown words alone has to be a little more alike."""
     crowd: float = 0.15
     """Added to the likeness that is needed among `crowd_memories` and more; the more memories, the more alike is the
-    best of them to any question. Of 1,000 questions of LoCoMo, BEAM and LongMemEval (230 to 690 memories) 99 % have 0.5
-    and more, of unrelated ones 4 % have 0.35."""
+    best of them to any question. What holds every word of it is its answer among many, too. Of 1,000 questions of
+    LoCoMo, BEAM and LongMemEval (230 to 690 memories) 99 % have 0.5 and more, of unrelated ones 4 % have 0.35."""
     few_memories: int = 300
     """Up to which nothing is added; the largest store of `make small`."""
     crowd_memories: int = 600
@@ -146,12 +146,12 @@ class CandidateCoverageOfNamedThings:
 @dataclass(frozen=True, slots=True)
 class CandidateSimilarities:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words. `in_words`: the part of it that is words.
-    `needed`: the value of the best from which anything matches."""
+    `needed`: the value from which a candidate matches, and others beside it."""
 
     value: NDArray[np.float32]
     penalty: NDArray[np.float32]
     in_words: NDArray[np.float32]
-    needed: float
+    needed: NDArray[np.float32]
 
     @property
     def values_without_penalty(self) -> NDArray[np.float32]:
@@ -194,7 +194,8 @@ def similarities_of_all_candidates(
     t = thresholds
     count = max(len(named.unknown), 1)
     weight = t.words + t.words_instead * (1 - legible)
-    in_words = weight * np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
+    held = np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
+    in_words = weight * held
     drawn = 0.0 if without_unknown is None else _drawn_by_unknown_words(centred_cosine - without_unknown, t)
     unknown = min(1.0, t.expected_words / count) * float(named.unknown @ named.weight) / count
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
@@ -202,12 +203,10 @@ def similarities_of_all_candidates(
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
     penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.drawn * drawn)) ** 2
-    needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t)
+    needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t) * (1 - held)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
-    return CandidateSimilarities(
-        np.asarray(value, np.float32), np.asarray(penalty, np.float32), np.asarray(in_words, np.float32), needed
-    )
+    return CandidateSimilarities(*(np.asarray(one, np.float32) for one in (value, penalty, in_words, needed)))
 
 
 def _drawn_by_unknown_words(added_cosine: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.float32]:

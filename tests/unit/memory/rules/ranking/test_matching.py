@@ -136,6 +136,15 @@ def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches:
     assert matching_candidate_mask(likeness, THRESHOLDS).tolist() == [matches, matches]
 
 
+def test_what_holds_all_that_is_named_matches_among_any_number() -> None:
+    """ruling 16: the more like the best of them, the less by chance, if it has the words, too."""
+    candidates = pool([[1, 1], [1, 0]])
+    named = CandidateCoverageOfNamedThings.from_query("word0 word1", candidates)
+    cosines = np.asarray([0.0, 0.22], np.float32)
+    likeness = similarities_of_all_candidates(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=100_000)
+    assert (likeness.value >= likeness.needed).tolist() == [True, False]
+
+
 def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:
     """ruling 19: without "allergic" the question is far from "gets hives"; "blood type" draws to nothing of Maria."""
     question = pool([[1, 0], [1, 0]], [0, 1])
