@@ -1,7 +1,7 @@
 """The order of the candidates: the profile `blended`.
 
     f = w × bm25 / max(greatest bm25, 0.7 × dense_trust × Σ of the query's 8 greatest idf) + (1 − w) × cosine
-    w = 1 − (1 − 0.35) × dense_trust
+    w = 1 − (1 − 0.3) × dense_trust
     e = f − the least f, where there are twenty candidates or more; 0 for a turn that is no candidate
     g = f + dense_trust × (0.15 × e of the next turn of its session
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
@@ -46,7 +46,7 @@ from madeleine.memory.text.reading import AnalysedText
 
 @dataclass(frozen=True, slots=True)
 class BlendedRankingWeights:
-    words: float = 0.35
+    words: float = 0.3
     """BM25's share of the blend; cosine has the rest."""
     next_turn: float = 0.15
     question: float = 0.4

@@ -230,7 +230,7 @@ async def test_beside_a_match_what_shares_no_word_and_is_hardly_alike_is_neither
     home: Home,
 ) -> None:
     """ADR 98; a list asked for has what is told in other words."""
-    harbor, tea = a_memory("the harbor of the Marseille"), a_memory("the smell of the tea")
+    harbor, tea = a_memory("the harbor of the Marseille"), a_memory("the smell of fresh tea")
     await home.put(harbor, tea)
     asked = RecallQuery(text="the harbor of the Marseille")
     found = await home.recall()(ADA, asked)
