@@ -8,17 +8,17 @@
 
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
 stand apart, a long run of signs is more of the query than a short one; an unknown verb is less of it, where writing
-tells it from a noun (ADR 75). `legible` in [0, 1]: how well the model reads
-the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is forgiven
-there: without "allergic" a question is farther from "gets hives". One that draws it away asks for something else, and
-counts the more: without "breed" a question is nearer to what is told of the cat. This is looked at where it may decide
-whether anything matches. Whoever names an identifier asks for what holds it, which matches whatever else is
-asked. Two things that are no names and that the candidate holds together tell what is asked, so that nothing is
-unknown; of one and a name there may be more to know. Of memories in another language than the query nothing is unknown:
-only what they share counts. A candidate matches from 0.35 on, among 600 memories and more, as far as the model reads
-the query, from 0.35 + 0.15 × (1 − share of the things named that it holds); where one does, those that would be within 0.2 below 0.35 if nothing were unknown do, too. Of a
-long query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`), small
-stores (`make small`) and LoCoMo: benchmarks/README.md.
+tells it from a noun (ADR 75). `legible` in [0, 1]: how well the model reads the query. An unknown word that draws the
+query towards a candidate is a synonym of what that one says, and is forgiven there: without "allergic" a question is
+farther from "gets hives". One that draws it away asks for something else, and counts the more: without "breed" a
+question is nearer to what is told of the cat. This is looked at where it may decide whether anything matches. Whoever
+names an identifier asks for what holds it, which matches whatever else is asked. Two things that are no names and that
+the candidate holds together tell what is asked, so that nothing is unknown; of one and a name there may be more to
+know. Of memories in another language than the query nothing is unknown: only what they share counts. A candidate
+matches from 0.35 on, among 600 memories and more, as far as the model reads the query, from 0.35 + 0.15 × (1 − share of
+the things named that it holds); where one does, those that would be within 0.2 below 0.35 if nothing were unknown do,
+too. Of a long query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`),
+small stores (`make small`) and LoCoMo: benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MatchThresholds:
     """Centred cosine that unknown words add, from which they are forgiven …"""
     stranger: float = 0.1
     """… or take, from which they count the more …"""
-    drawn: float = 0.9
+    drawn_share: float = 0.9
     """… by this share: a question of unknown words alone has to be a little more alike."""
     crowd: float = 0.15
     """Added to the likeness that is needed among `crowd_memories` and more; the more memories, the more alike is the
@@ -202,7 +202,7 @@ def similarities_of_all_candidates(
         unknown *= t.known_apart
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
-    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.drawn * drawn)) ** 2
+    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.drawn_share * drawn)) ** 2
     needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t) * (1 - held)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
@@ -231,7 +231,7 @@ def matching_candidate_mask(likeness: CandidateSimilarities, thresholds: MatchTh
 
 def unknown_words_may_decide(likeness: CandidateSimilarities, thresholds: MatchThresholds) -> bool:
     """Whether something would match if nothing were unknown, and nothing would if unknown words counted most."""
-    strongest = likeness.penalty * (1 + thresholds.drawn) ** 2
+    strongest = likeness.penalty * (1 + thresholds.drawn_share) ** 2
     without = likeness.values_without_penalty
     return bool((without >= likeness.needed).any() and not (without - strongest >= likeness.needed).any())
 
