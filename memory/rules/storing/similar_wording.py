@@ -1,14 +1,15 @@
 """How much two texts resemble each other, in any language and script: by their wording, and by what they mean.
 
     wording(a, b) = |a ∩ b| / √(|a| |b|)        over the pieces of a and of b
-    resemblance(a, b) = 0.4 √wording(a, b) + 0.6 cosine(a, b), or 0.67 √wording(a, b) + 0.15 for a text that the model
-                        cannot read
+    resemblance(a, b) = max(0.4 √wording(a, b) + 0.6 cosine(a, b), 0.8 cosine(a, b)),
+                        for a text that the model cannot read 0.67 √wording(a, b) + 0.15
 
 A piece is any run of 4 letters of a word, its beginning marked, so that forms of a word share most of theirs; function
 words have none. Where words are not spaced, or joined to particles, it is any 2 signs, hiragana alone excepted, and any
 Han sign. A number, in digits or in words, counts as 4. The cosine is that of the vectors without the mean of their
 language (`memory.vector_space`). The weights are those with which the fewest first sentences of `make duplicates` are
-linked to one about something else, and of what tells the same or changes it all but one keep their link (ADR 108).
+linked to one about something else, and all but two of 1,428 that change one or tell it in other words keep their link
+(ADR 108).
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _text_hashes_and_number_hash_count(text: str) -> tuple[frozenset[int], int]:
 def _resemblance_from_wording_and_cosine(wording: float, cosine: float | None) -> float:
     if cosine is None:
         return 0.67 * math.sqrt(wording) + 0.15
-    return 0.4 * math.sqrt(wording) + 0.6 * max(cosine, 0.0)
+    return max(0.4 * math.sqrt(wording) + 0.6 * max(cosine, 0.0), 0.8 * cosine)
 
 
 def _wording_resemblance(mine: TextPieceHashes, theirs: TextPieceHashes) -> float:

@@ -39,6 +39,15 @@ def test_function_words_alone_are_no_resemblance_and_meaning_counts() -> None:
     assert near > far
 
 
+def test_meaning_alone_links_and_wording_alone_does_not() -> None:
+    """ADR 108: "Uncle has two girls" in other words; two sentences of one form about two things."""
+    uncle = resemblances_to_texts("My uncle has two daughters.", ["His only children are girls."], [0.65])
+    forms = resemblances_to_texts(
+        "The report for Mara is in the blue folder.", ["The key for Mara is in the blue jar."], [0.2]
+    )
+    assert uncle[0] >= MIN_RESEMBLANCE_TO_LINK_MEMORIES > forms[0]
+
+
 def test_what_the_model_cannot_read_has_no_cosine() -> None:
     means = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
     space = VectorSpace(means, np.array([1, 0], np.float32))
