@@ -147,6 +147,7 @@ class TestDenseEmbedder(EmbedderContract):
         assert asked @ rent > 0.4
         assert raw[0] @ raw[1] > capital @ rent + 0.1
 
+    @pytest.mark.slow
     def test_the_packaged_space_is_the_one_that_is_measured(self, loaded: LoadedEmbeddingModel) -> None:
         """ruling 16"""
         measured = measure_vector_space_of_model(loaded.embed)

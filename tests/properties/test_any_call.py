@@ -21,7 +21,7 @@ from tests.waiting import DEADLOCK_S
 
 AT_ONCE = 50
 """Calls an example."""
-FAST, SLOW = 300, 5_000
+FAST, SLOW = 150, 5_000
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     tool.name: tool.input_schema for tool in (to_mcp_tool(one, 32_000) for one in make_all_tools(Random(1)))
 }
