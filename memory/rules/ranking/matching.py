@@ -1,10 +1,10 @@
 """Which candidates match a query (rulings 8, 16 and 19): the gate of a recall.
 
     likeness = legible × max(centred cosine, 0) + w × share of the things named that the candidate holds
-               − 1.7 × (share of the things named that no memory holds × (1 − 0.9 × drawn))²
+               − 1.7 × (share of the things named that no memory holds × (1 − 0.9 × pull))²
     w = 0.4 + 0.55 × (1 − legible)
-    drawn = d / 0.2 if d > 0, else d / 0.1, within [−1, 1]
-    d = centred cosine − that of the query without its unknown words
+    pull = gain / 0.2 if gain > 0, else gain / 0.1, within [−1, 1]
+    gain = centred cosine − that of the query without its unknown words
 
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
 stand apart, a long run of signs is more of the query than a short one; an unknown verb is less of it, where writing
@@ -63,16 +63,17 @@ class MatchThresholds:
     known_apart: float = 0.3
     """… and this share of it where only different memories hold them. From 0 to 0.3 nothing changes in small stores;
     of an unrelated question a large store knows most words, apart."""
-    synonym: float = 0.2
-    """Centred cosine that unknown words add, from which they are forgiven …"""
-    stranger: float = 0.1
-    """… or take, from which they count the more …"""
-    drawn_share: float = 0.9
-    """… by this share: a question of unknown words alone has to be a little more alike."""
+    full_pull_gain: float = 0.2
+    """Centred cosine added by the unknown words, from which they are synonyms and are forgiven …"""
+    full_pull_loss: float = 0.1
+    """… or taken by them, from which they ask for something else and count most …"""
+    pull_weight: float = 0.9
+    """… both by this share: a question of unknown words alone has to be a little more alike."""
     crowd: float = 0.15
-    """Added to the likeness that is needed among `crowd_memories` and more; the more memories, the more alike is the
-    best of them to any question. What holds every word of it is its answer among many, too. Of 1,000 questions of
-    LoCoMo, BEAM and LongMemEval (230 to 690 memories) 99 % have 0.5 and more, of unrelated ones 4 % have 0.35."""
+    """Added to the likeness that is needed among `crowd_memories` and more, in proportion to what of the query the
+    candidate does not hold. The more memories, the more alike is the best of them to any question; that it has all the
+    words is no chance. Of 1,000 questions of LoCoMo, BEAM and LongMemEval (230 to 690 memories) 99 % have 0.5 and more,
+    of unrelated ones 4 % have 0.35."""
     few_memories: int = 300
     """Up to which nothing is added; the largest store of `make small`."""
     crowd_memories: int = 600
@@ -146,7 +147,7 @@ class CandidateCoverageOfNamedThings:
 @dataclass(frozen=True, slots=True)
 class CandidateSimilarities:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words. `in_words`: the part of it that is words.
-    `needed`: the value from which a candidate matches, and others beside it."""
+    `needed`: the `value` from which the candidate matches."""
 
     value: NDArray[np.float32]
     penalty: NDArray[np.float32]
@@ -196,23 +197,29 @@ def similarities_of_all_candidates(
     weight = t.words + t.words_instead * (1 - legible)
     held = np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
     in_words = weight * held
-    drawn = 0.0 if without_unknown is None else _drawn_by_unknown_words(centred_cosine - without_unknown, t)
+    pull = 0.0 if without_unknown is None else _pull_of_unknown_words(centred_cosine - without_unknown, t)
     unknown = min(1.0, t.expected_words / count) * float(named.unknown @ named.weight) / count
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
         unknown *= t.known_apart
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
-    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.drawn_share * drawn)) ** 2
+    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.pull_weight * pull)) ** 2
     needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t) * (1 - held)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
-    return CandidateSimilarities(*(np.asarray(one, np.float32) for one in (value, penalty, in_words, needed)))
+    return CandidateSimilarities(
+        value=np.asarray(value, np.float32),
+        penalty=np.asarray(penalty, np.float32),
+        in_words=np.asarray(in_words, np.float32),
+        needed=np.asarray(needed, np.float32),
+    )
 
 
-def _drawn_by_unknown_words(added_cosine: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.float32]:
-    """float32, (n,), in [−1, 1]: how far the unknown words draw the query towards each candidate, or away from it."""
-    unit = np.where(added_cosine > 0, thresholds.synonym, thresholds.stranger)
-    return np.asarray(np.clip(added_cosine / unit, -1, 1), np.float32)
+def _pull_of_unknown_words(gain: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.float32]:
+    """float32, (n,), in [−1, 1]: 1 where the unknown words draw the query towards a candidate, −1 where away from it.
+    `gain`: the centred cosine of each that they add."""
+    full_pull = np.where(gain > 0, thresholds.full_pull_gain, thresholds.full_pull_loss)
+    return np.asarray(np.clip(gain / full_pull, -1, 1), np.float32)
 
 
 def extra_similarity_required_by_memory_total(memories: int, thresholds: MatchThresholds) -> float:
@@ -230,10 +237,12 @@ def matching_candidate_mask(likeness: CandidateSimilarities, thresholds: MatchTh
 
 
 def unknown_words_may_decide(likeness: CandidateSimilarities, thresholds: MatchThresholds) -> bool:
-    """Whether something would match if nothing were unknown, and nothing would if unknown words counted most."""
-    strongest = likeness.penalty * (1 + thresholds.drawn_share) ** 2
-    without = likeness.values_without_penalty
-    return bool((without >= likeness.needed).any() and not (without - strongest >= likeness.needed).any())
+    """Whether something would match if nothing were unknown, and nothing would if unknown words counted most.
+    `likeness`: without their pull."""
+    greatest_penalty = likeness.penalty * (1 + thresholds.pull_weight) ** 2
+    best_value = likeness.values_without_penalty
+    worst_value = best_value - greatest_penalty
+    return bool((best_value >= likeness.needed).any() and not (worst_value >= likeness.needed).any())
 
 
 def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:

@@ -7,9 +7,8 @@
 A piece is any run of 4 letters of a word, its beginning marked, so that forms of a word share most of theirs; function
 words have none. Where words are not spaced, or joined to particles, it is any 2 signs, hiragana alone excepted, and any
 Han sign. A number, in digits or in words, counts as 4. The cosine is that of the vectors without the mean of their
-language (`memory.vector_space`). The weights are those with which the fewest first sentences of `make duplicates` are
-linked to one about something else, and all but two of 1,428 that change one or tell it in other words keep their link
-(ADR 108).
+language (`memory.vector_space`). The weights were chosen by `make duplicates`: few sentences are linked to one about
+something else, and nearly all to the one that they change or tell in other words (ADR 108).
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ async def test_a_recall_names_beside_a_memory_what_was_proposed_to_supersede_it(
 
 async def test_what_is_known_to_have_changed_one_memory_is_not_said_to_change_another(use: Use) -> None:
     old, other = await stored(use, BACKUPS, "Dumps of db-main are kept for a week.")
-    longer = "On the auditor's demand nightly backups of db-main are held for 35 days from now on."
-    new = await use("store", text=longer, supersedes=other["id"])
+    nightly_longer = "On the auditor's demand nightly backups of db-main are held for 35 days from now on."
+    new = await use("store", text=nightly_longer, supersedes=other["id"])
     assert new["resembles"]["id"] == old["id"]
     found = await use("recall", query="nightly backups S3 bucket Dublin", format="memories", limit=1)
     assert [memory["id"] for memory in found["memories"]] == [old["id"]]

@@ -93,8 +93,7 @@ async def test_several_models_are_measured_on_sets(run: RunModels, settings: Set
 async def test_a_calibration_is_kept_with_the_model(
     run: RunModels, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ruling 16: a model with the cosines of the default one is given the calibration of the default one, and that one
-    keeps its own."""
+    """ruling 16: a model with the default model's cosines gets its calibration; the default model needs none."""
     with pytest.raises(InvalidInput, match="thresholds stay as they are"):
         await run("calibrate")
     same = adapted_model(tmp_path / "same", PACKAGED_MODEL_NAME, dimension=embedding_dimension(PACKAGED_MODEL_NAME))

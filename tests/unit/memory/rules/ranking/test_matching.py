@@ -137,7 +137,7 @@ def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches:
 
 
 def test_what_holds_all_that_is_named_matches_among_any_number() -> None:
-    """ruling 16: the more like the best of them, the less by chance, if it has the words, too."""
+    """ruling 16: the best of many is alike by chance, but does not hold every word of the query by chance."""
     candidates = pool([[1, 1], [1, 0]])
     named = CandidateCoverageOfNamedThings.from_query("word0 word1", candidates)
     cosines = np.asarray([0.0, 0.22], np.float32)
