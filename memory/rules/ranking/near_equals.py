@@ -8,6 +8,7 @@ Two that both answer a question are compared, the one that was told later with t
             + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
             − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
+            − 0.5 if its score is less than 0.8 of the older one's, and nothing was proposed: not nearly as relevant
             − 5.7
 
 Without a cosine (it was not found by itself) the newer one has 3.1 in place of that term; where the model does not read
@@ -31,8 +32,9 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
+    stem_of_word_beginning,
 )
-from madeleine.memory.rules.storing.subjects import owners_named_only_in_first
+from madeleine.memory.rules.storing.subjects import different_subjects_before_same_word, owners_named_only_in_first
 from madeleine.memory.text.content_words import pairs_of_capitalised_words
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_for_script_of_text
 from madeleine.memory.text.reading import AnalysedText
@@ -117,9 +119,14 @@ def newer_speaks_of_another_thing_than_asked(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
     """Whether the question names that of which the older one tells, and the newer one tells the same of something else:
-    "the code of the safe", "code of the gate"."""
+    "the code of the safe", "code of the gate"; "What is the cat called?", "The dog is called Rex"."""
     named = owners_named_only_in_first(older, newer) & question.content_words_by_stem.keys()
-    return bool(named and owners_named_only_in_first(newer, older))
+    if named and owners_named_only_in_first(newer, older):
+        return True
+    if (subjects := different_subjects_before_same_word(newer, older)) is None:
+        return False
+    of_newer, of_older = subjects
+    return of_older in (asked := {*map(stem_of_word_beginning, question.words)}) and of_newer not in asked
 
 
 def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:
@@ -235,6 +242,7 @@ def newer_replaces_older_score(
         + link.resembles
         - 5 * is_answered_only_by_older
         - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
+        - 0.5 * (share_of_score < MIN_SCORE_SHARE_OF_NEAR_EQUAL and not link.joined_by_proposals)
         - 5.7
     )
 

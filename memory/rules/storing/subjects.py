@@ -62,11 +62,24 @@ def name_different_tickets(new: StatementForComparison, old: StatementForCompari
 
 def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether each begins with a name that the other does not hold, and both go on with the same words."""
-    (mine, my_rest), (theirs, their_rest) = map(_opening_name_and_rest, (new, old))
-    if not (mine and theirs and my_rest and their_rest) or mine in _stems(old) or theirs in _stems(new):
+    names = (statement.is_possible_name(_opening_word_and_rest(statement)[0]) for statement in (new, old))
+    if not all(names) or different_subjects_before_same_word(new, old) is None:
         return False
-    shared = {*my_rest} & {*their_rest} & new.content_words_by_stem.keys()
-    return my_rest[0] == their_rest[0] and bool(shared)
+    my_rest, their_rest = (_opening_word_and_rest(statement)[1] for statement in (new, old))
+    return bool({*my_rest} & {*their_rest} & new.content_words_by_stem.keys())
+
+
+def different_subjects_before_same_word(
+    one: StatementForComparison, other: StatementForComparison
+) -> tuple[str, str] | None:
+    """Stems of the content words that the two begin with, if neither statement holds the other's and the same word
+    follows: the dog and the cat, of "The dog is called Rex", "The cat is called Tom". None for "API spec" and "OpenAPI
+    spec": one word in the other may be its short form."""
+    (word, rest), (other_word, other_rest) = map(_opening_word_and_rest, (one, other))
+    if not (word and other_word and rest and rest[:1] == other_rest[:1]) or word in other_word or other_word in word:
+        return None
+    mine, theirs = map(stem_of_word_beginning, (word, other_word))
+    return None if mine in _stems(other) or theirs in _stems(one) else (mine, theirs)
 
 
 def _stems(statement: StatementForComparison) -> Set[str]:
@@ -101,10 +114,10 @@ def _value_words(statement: StatementForComparison) -> Set[str]:
     return {*statement.numbers, *statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS)}
 
 
-def _opening_name_and_rest(statement: StatementForComparison) -> tuple[str, Sequence[str]]:
-    """Stems of the first content word, if it has a capital, and of what follows it; "" and nothing else."""
+def _opening_word_and_rest(statement: StatementForComparison) -> tuple[str, Sequence[str]]:
+    """The first content word, and the stems of what follows it; "" and nothing else if that is a value."""
     first = next(iter(statement.content_words), "")
-    if not first or not statement.is_possible_name(first) or first in _value_words(statement):
+    if not first or first in _value_words(statement):
         return "", ()
     rest = statement.words[statement.words.index(first) + 1 :]
-    return stem_of_word_beginning(first), [*map(stem_of_word_beginning, rest)]
+    return first, [*map(stem_of_word_beginning, rest)]

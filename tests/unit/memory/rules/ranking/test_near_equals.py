@@ -13,6 +13,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     is_answered_only_by_older_statement,
     newer_names_other_bearer_of_first_name,
     newer_replaces_older_score,
+    newer_speaks_of_another_thing_than_asked,
     question_mentions_only_older_statement,
     scores_with_newer_versions_before_older,
     scores_with_passages_before_summaries,
@@ -208,6 +209,47 @@ def test_where_the_model_does_not_read_words_or_a_change_must_tell(newer: str, s
         is_read=False,
     )
     assert (result > 0) is is_first, result
+
+
+@for_each_row(("score", "is_first"), [(0.2, False), (0.25, True)])
+def test_what_is_not_nearly_as_relevant_needs_more_to_come_first(score: float, is_first: bool) -> None:
+    """Ruling 24, ADR 109."""
+    new, old = map(
+        StatementForComparison,
+        (
+            "Hannah said she hadn't laughed so much since before Leo was born.",
+            "Ruth Bellamy is the childminder; she has Leo on Mondays and Wednesdays until half past five.",
+        ),
+    )
+    result = newer_replaces_older_score(
+        MemoryMatchToQuestion(new, 0.51, {"days": 0.53, "leo": 0.29}, score=score),
+        MemoryMatchToQuestion(old, 0.78, {"childminder": 0.77, "leo": 0.29}, score=0.3),
+        EVENT,
+        rarest_shared_word=0.46,
+        is_answered_only_by_older=False,
+        is_read=True,
+    )
+    assert (result > 0) is is_first, result
+
+
+@for_each_row(
+    ("question", "newer", "older", "is_other"),
+    [
+        ("Как зовут кота?", "Собаку зовут Найда, она чёрная.", "Кота зовут Барсик, он рыжий.", True),
+        ("What is the cat called?", "The dog is called Rex", "The cat is called Tom", True),
+        ("What are the cat and the dog called?", "The dog is called Rex", "The cat is called Tom", False),
+        ("What is it called?", "The dog is called Rex", "The cat is called Tom", False),
+        ("What is the cat called?", "The cat is called Felix", "The cat is called Tom", False),
+        ("What is the cat called?", "Her dog and cat are called Rex and Kim", "The cat is called Tom", False),
+        ("Where is the OpenAPI spec?", "API spec has its own repo", "The OpenAPI spec is docs/openapi.yaml", False),
+        ("When is the meeting?", "Sync moved to Friday", "The meeting is on Monday", False),
+    ],
+)
+def test_what_says_the_same_of_another_subject_is_not_put_first(
+    question: str, newer: str, older: str, is_other: bool
+) -> None:
+    statements = map(StatementForComparison, (question, newer, older))
+    assert newer_speaks_of_another_thing_than_asked(*statements) is is_other
 
 
 def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
