@@ -145,26 +145,28 @@ def pairs_to_compare(
     goes on, and seldom takes the place of an earlier one."""
     chains = _proposal_group_id_by_memory_id(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
+    told = {id_: cached_statement_for_comparison(memory.scene.action) for id_, memory in memories.items()}
+    turns = {id_ for id_, memory in memories.items() if is_turn_of_conversation(memory)}
     for older, newer in permutations(memories.values(), 2):
+        is_proposed, is_joined = (newer.id, older.id) in proposed, chains[newer.id] == chains[older.id]
+        both_match = newer.id in scores and older.id in scores
+        is_declared = is_proposed and newer.valid_from is not None
+        if both_match and not is_declared:
+            statements = told[newer.id], told[older.id]
+            speak_of_same = not {newer.id, older.id} <= turns and bool(shared_stems(*statements))
+            if not (is_joined or speak_of_same) or not are_short_statements_without_questions(*statements):
+                continue
+        elif not is_proposed:
+            continue
         if not became_true_after(newer, older):
             continue
         link = MemoryPairRelationFlags(
-            is_proposed=(newer.id, older.id) in proposed,
-            joined_by_proposals=chains[newer.id] == chains[older.id],
+            is_proposed=is_proposed,
+            joined_by_proposals=is_joined,
             resembles=newer.resembles == older.id,
             is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
         )
-        pair = NewerAndOlderMemory(newer, older, link)
-        if newer.id not in scores or older.id not in scores or pair.is_declared_supersession:
-            if link.is_proposed:
-                yield pair
-            continue
-        statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
-        if are_short_statements_without_questions(*statements) and (
-            link.joined_by_proposals
-            or (pair.shared_words_by_stem and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older)))
-        ):
-            yield pair
+        yield NewerAndOlderMemory(newer, older, link)
 
 
 def _supersedes_by_proposals(pair: NewerAndOlderMemory, proposed: Mapping[MemoryId, MemoryId | None]) -> bool:

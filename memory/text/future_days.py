@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import cache, lru_cache
@@ -78,9 +78,14 @@ def days_to_come_in_text(text: str, told: date) -> Days | None:
     return (first, last) if is_sure else None
 
 
-def _iso_spans_named_in_text(text: str, told: date) -> Iterator[tuple[str, ...]]:
+@lru_cache(maxsize=1_000)
+def _iso_spans_named_in_text(text: str, told: date) -> Sequence[tuple[str, ...]]:
     """Each date or month as one ISO text; of "3 to 9 February" and "from 28 March to 4 April" two, its first and its
     last day."""
+    return tuple(_find_iso_spans(text, told))
+
+
+def _find_iso_spans(text: str, told: date) -> Iterator[tuple[str, ...]]:
     dated = _with_dates_as_iso(text, told)
     days = {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}
     last_end_by_first_end = dict(_end_positions_of_period_days(dated, text))
@@ -125,6 +130,7 @@ def _first_day_of_numeric_range(text: str, last: re.Match[str], before_last: re.
         yield f"{last[1][:-2]}{int(first[1]):02}"
 
 
+@lru_cache(maxsize=1_000)
 def validity_start_stated_in_text(text: str, told: date) -> IsoPeriod | None:
     """From when on it is true what a text of one sentence says. None if it does not say so, or, as far as can be read,
     of a part of it alone."""

@@ -7,8 +7,9 @@ Two that both answer a question are compared, the one that was told later with t
             − 1.2 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
             + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
-            − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
-            − 0.5 if its score is less than 0.8 of the older one's, and nothing was proposed: not nearly as relevant
+            − 4 if the newer one is an event that tells of no change in a verb or by a negation, the older one a fact,
+              and nothing was proposed
+            − 0.3 if its score is less than 0.8 of the older one's, and nothing was proposed: not nearly as relevant
             − 5.7
 
 Without a cosine (it was not found by itself) the newer one has 3.1 in place of that term; where the model does not read
@@ -32,7 +33,6 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
-    stem_of_word_beginning,
 )
 from madeleine.memory.rules.storing.subjects import different_subjects_before_same_word, owners_named_only_in_first
 from madeleine.memory.text.content_words import pairs_of_capitalised_words
@@ -126,7 +126,7 @@ def newer_speaks_of_another_thing_than_asked(
     if (subjects := different_subjects_before_same_word(newer, older)) is None:
         return False
     of_newer, of_older = subjects
-    return of_older in (asked := {*map(stem_of_word_beginning, question.words)}) and of_newer not in asked
+    return of_older in question.word_stems and of_newer not in question.word_stems
 
 
 def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:
@@ -186,8 +186,7 @@ def question_words_only_in_first(
     """Words of the one that the question has, and the other lacks; if there are none, names that begin like a name of
     the question that both lack ("Norwegian" asks for Norway)."""
     asked, ones, others = (statement.content_words_by_stem for statement in (question, one, other))
-    only = {stem: word for stem, word in ones.items() if stem not in others}
-    if named := [word for stem, word in only.items() if stem in asked]:
+    if named := [ones[stem] for stem in asked if stem in ones and stem not in others]:
         return named
     names = [
         word
@@ -197,8 +196,9 @@ def question_words_only_in_first(
     ]
     return [
         word
-        for word in only.values()
-        if one.is_possible_name(word) and any(_shares_long_beginning(word, name) for name in names)
+        for stem, word in ones.items()
+        if names and stem not in others and one.is_possible_name(word)
+        if any(_shares_long_beginning(word, name) for name in names)
     ]
 
 
@@ -241,8 +241,8 @@ def newer_replaces_older_score(
         + 3 * share_of_score * link.joined_by_proposals
         + link.resembles
         - 5 * is_answered_only_by_older
-        - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
-        - 0.5 * (share_of_score < MIN_SCORE_SHARE_OF_NEAR_EQUAL and not link.joined_by_proposals)
+        - 4 * (link.is_event_after_fact and not (new.tells_change_by_verb_or_negation or link.joined_by_proposals))
+        - 0.3 * (share_of_score < MIN_SCORE_SHARE_OF_NEAR_EQUAL and not link.joined_by_proposals)
         - 5.7
     )
 

@@ -63,6 +63,11 @@ class StatementForComparison:
         return frozenset(self.words)
 
     @cached_property
+    def word_stems(self) -> frozenset[str]:
+        """Of all its words, function words too."""
+        return frozenset(map(stem_of_word_beginning, self.words))
+
+    @cached_property
     def words_capitalized_inside_sentence(self) -> frozenset[str]:
         """In lower case, those that are written with a capital where no sentence begins."""
         return frozenset(

@@ -49,7 +49,7 @@ def owners_named_only_in_first(one: StatementForComparison, other: StatementForC
     if at is None:
         return frozenset()
     owners = {word.stem for word in takewhile(lambda word: word.is_owner, mine[at + 1 :])}
-    return owners - _stems(other)
+    return owners - other.word_stems
 
 
 def name_different_tickets(new: StatementForComparison, old: StatementForComparison) -> bool:
@@ -62,10 +62,10 @@ def name_different_tickets(new: StatementForComparison, old: StatementForCompari
 
 def tells_same_of_other_subject(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether each begins with a name that the other does not hold, and both go on with the same words."""
-    names = (statement.is_possible_name(_opening_word_and_rest(statement)[0]) for statement in (new, old))
+    names = (statement.is_possible_name(_opening_word_and_rest(statement.text)[0]) for statement in (new, old))
     if not all(names) or different_subjects_before_same_word(new, old) is None:
         return False
-    my_rest, their_rest = (_opening_word_and_rest(statement)[1] for statement in (new, old))
+    my_rest, their_rest = (_opening_word_and_rest(statement.text)[1] for statement in (new, old))
     return bool({*my_rest} & {*their_rest} & new.content_words_by_stem.keys())
 
 
@@ -75,15 +75,11 @@ def different_subjects_before_same_word(
     """Stems of the content words that the two begin with, if neither statement holds the other's and the same word
     follows: the dog and the cat, of "The dog is called Rex", "The cat is called Tom". None for "API spec" and "OpenAPI
     spec": one word in the other may be its short form."""
-    (word, rest), (other_word, other_rest) = map(_opening_word_and_rest, (one, other))
+    (word, rest), (other_word, other_rest) = map(_opening_word_and_rest, (one.text, other.text))
     if not (word and other_word and rest and rest[:1] == other_rest[:1]) or word in other_word or other_word in word:
         return None
     mine, theirs = map(stem_of_word_beginning, (word, other_word))
-    return None if mine in _stems(other) or theirs in _stems(one) else (mine, theirs)
-
-
-def _stems(statement: StatementForComparison) -> Set[str]:
-    return {*map(stem_of_word_beginning, statement.words)}
+    return None if mine in other.word_stems or theirs in one.word_stems else (mine, theirs)
 
 
 @lru_cache(maxsize=1_000)
@@ -114,8 +110,10 @@ def _value_words(statement: StatementForComparison) -> Set[str]:
     return {*statement.numbers, *statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS)}
 
 
-def _opening_word_and_rest(statement: StatementForComparison) -> tuple[str, Sequence[str]]:
+@lru_cache(maxsize=1_000)
+def _opening_word_and_rest(text: str) -> tuple[str, Sequence[str]]:
     """The first content word, and the stems of what follows it; "" and nothing else if that is a value."""
+    statement = cached_statement_for_comparison(text)
     first = next(iter(statement.content_words), "")
     if not first or first in _value_words(statement):
         return "", ()
