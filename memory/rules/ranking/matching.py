@@ -95,12 +95,16 @@ class MatchThresholds:
 
 
 def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
-    """The content words of the query that name whom or what many of the being's memories are about."""
+    """The content words of the query that name whom or what many of the being's memories are about. Where all nouns
+    have capitals, those of the names of actors: a capital tells no more of "Termine" than of "Lena"."""
     everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
-    names = (
-        {piece for name in AnalysedText(query).possible_names for piece in content_words(name.text)} if everyday else ()
-    )
-    return frozenset(everyday.intersection(names))
+    if not everyday:
+        return frozenset()
+    reading = AnalysedText(query)
+    names = {piece for name in reading.possible_names for piece in content_words(name.text)}
+    if any(lexicon.entries.get("nouns_capitalised") for lexicon in reading.lexicons):
+        names &= {piece for one in pool.features for actor in one.actors for piece in content_words(actor)}
+    return frozenset(everyday & names)
 
 
 def identifier_match_mask(query: str, pool: CandidatePool) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from madeleine.memory.rules.ranking.matching import (
     CandidateCoverageOfNamedThings,
     CandidateSimilarities,
     MatchThresholds,
+    common_names_in_query,
     matching_candidate_mask,
     positions_of_near_unmatched_candidates,
     similarities_of_all_candidates,
@@ -66,6 +67,24 @@ def test_the_long_word_of_a_question_without_spaces_is_most_of_it() -> None:
     words = ("国立屋内総合競技場", "作", "会社")
     assert matched(replace(pool([[1, 0, 0]]), words=words), [0.0], legible=0.0) == [0]
     assert matched(replace(pool([[0, 1, 0]]), words=words), [0.0], legible=0.0) == []
+
+
+@for_each_row(
+    ("question", "words", "names"),
+    [
+        ("How does Lena want her mails?", ("lena", "mails"), {"lena"}),
+        ("Wann will Lena keine Termine?", ("lena", "termine"), {"lena"}),
+    ],
+)
+def test_where_nouns_have_capitals_names_are_those_of_actors(
+    question: str, words: tuple[str, ...], names: set[str]
+) -> None:
+    """Ruling 15: "Termine" was taken for somebody's name, and the preference about them did not apply."""
+    common = replace(pool([[1, 1]]), words=words, rarity=np.full(2, 0.3, np.float32))
+    [features] = common.features
+    common = replace(common, features=(replace(features, actors=("Lena Weiß",)),))
+    assert common_names_in_query(question, common, THRESHOLDS) == names
+    assert common_names_in_query(question, replace(common, rarity=np.ones(2, np.float32)), THRESHOLDS) == set()
 
 
 def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
