@@ -7,8 +7,7 @@ Two that both answer a question are compared, the one that was told later with t
             − 1.2 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
             + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
-            − 4 if the newer one is an event that tells of no change in a verb or by a negation, the older one a fact,
-              and nothing was proposed
+            − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
             − 0.3 if its score is less than 0.8 of the older one's, and nothing was proposed: not nearly as relevant
             − 5.7
 
@@ -241,7 +240,7 @@ def newer_replaces_older_score(
         + 3 * share_of_score * link.joined_by_proposals
         + link.resembles
         - 5 * is_answered_only_by_older
-        - 4 * (link.is_event_after_fact and not (new.tells_change_by_verb_or_negation or link.joined_by_proposals))
+        - 4 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
         - 0.3 * (share_of_score < MIN_SCORE_SHARE_OF_NEAR_EQUAL and not link.joined_by_proposals)
         - 5.7
     )

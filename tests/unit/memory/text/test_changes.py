@@ -107,6 +107,7 @@ NO_CHANGES = {
         Die Großmutter kommt am Sonntag vorbei.
     """,
     "en": """
+        She hadn't laughed so much since before Leo was born.
         We went to a concert in Berlin.
         The backups of the wiki go to a NAS in the cellar.
         She fell from a ladder in the garden.

@@ -232,21 +232,6 @@ def test_what_is_not_nearly_as_relevant_needs_more_to_come_first(score: float, i
     assert (result > 0) is is_first, result
 
 
-def test_an_event_that_has_only_a_word_like_since_is_no_change_of_a_fact() -> None:
-    """ADR 109: half-term, "since before Leo was born", stood before who looks after Leo."""
-    new, old = map(StatementForComparison, ("We hadn't laughed so much since Leo was born", "Leo goes to Ruth's"))
-    result = newer_replaces_older_score(
-        MemoryMatchToQuestion(new, 0.51, {"leo": 0.29}, score=0.3),
-        MemoryMatchToQuestion(old, 0.78, {"leo": 0.29}, score=0.3),
-        EVENT,
-        rarest_shared_word=0.47,
-        is_answered_only_by_older=False,
-        is_read=True,
-    )
-    assert result < -2
-    assert new.states_change
-
-
 @for_each_row(
     ("question", "newer", "older", "is_other"),
     [
