@@ -87,7 +87,8 @@ def _iso_spans_named_in_text(text: str, told: date) -> Sequence[tuple[str, ...]]
 
 def _find_iso_spans(text: str, told: date) -> Iterator[tuple[str, ...]]:
     dated = _with_dates_as_iso(text, told)
-    days = {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}
+    if not (days := {day.end(): day for day in _ISO_DAY_OR_MONTH_PATTERN.finditer(dated)}):
+        return
     last_end_by_first_end = dict(_end_positions_of_period_days(dated, text))
     before_last = _first_day_of_period_pattern(probable_lexicons(text))
     for end, day in days.items():

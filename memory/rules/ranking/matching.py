@@ -102,7 +102,7 @@ def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThre
         return frozenset()
     reading = AnalysedText(query)
     names = {piece for name in reading.possible_names for piece in content_words(name.text)}
-    if any(lexicon.entries.get("nouns_capitalised") for lexicon in reading.lexicons):
+    if reading.lexicons and all(lexicon.entries.get("nouns_capitalised") for lexicon in reading.lexicons):
         names &= {piece for one in pool.features for actor in one.actors for piece in content_words(actor)}
     return frozenset(everyday & names)
 
