@@ -17,7 +17,7 @@ class RecallConfig:
     sparse_limit: int = 100
     dense_limit: int = 100
     """Candidates from each of the two channels. With 50 by meaning LoCoMo loses 0.35 points of nDCG@10 and 0.5 of R@10,
-    BEAM 0.1 and 0.4 (ADR 109)."""
+    BEAM 0.1 and 0.4 (ADR 110)."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: BlendedRankingWeights = BlendedRankingWeights()
     ranking: RankingProfile = "blended"

@@ -54,7 +54,7 @@ class NewerAndOlderMemory:
     @property
     def is_declared_supersession(self) -> bool:
         """Whoever stored it said that it would take the place of the older one from a day that has come."""
-        return self.link.is_proposed and self.newer.valid_from is not None
+        return _is_declared_supersession(self.newer, is_proposed=self.link.is_proposed)
 
     @cached_property
     def shared_words_by_stem(self) -> Mapping[str, str]:
@@ -150,11 +150,10 @@ def pairs_to_compare(
     for older, newer in permutations(memories.values(), 2):
         is_proposed, is_joined = (newer.id, older.id) in proposed, chains[newer.id] == chains[older.id]
         both_match = newer.id in scores and older.id in scores
-        is_declared = is_proposed and newer.valid_from is not None
-        if both_match and not is_declared:
+        if both_match and not _is_declared_supersession(newer, is_proposed=is_proposed):
             statements = told[newer.id], told[older.id]
-            speak_of_same = not {newer.id, older.id} <= turns and bool(shared_stems(*statements))
-            if not (is_joined or speak_of_same) or not are_short_statements_without_questions(*statements):
+            share_words = is_joined or (not {newer.id, older.id} <= turns and shared_stems(*statements))
+            if not (share_words and are_short_statements_without_questions(*statements)):
                 continue
         elif not is_proposed:
             continue
@@ -167,6 +166,10 @@ def pairs_to_compare(
             is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
         )
         yield NewerAndOlderMemory(newer, older, link)
+
+
+def _is_declared_supersession(newer: Memory, *, is_proposed: bool) -> bool:
+    return is_proposed and newer.valid_from is not None
 
 
 def _supersedes_by_proposals(pair: NewerAndOlderMemory, proposed: Mapping[MemoryId, MemoryId | None]) -> bool:

@@ -17,7 +17,7 @@ from madeleine.memory.text.content_words import (
     verb_or_adjective_mask,
     words_that_ask_or_join,
 )
-from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, nouns_have_capitals
 from madeleine.memory.text.normalization import fold_text
 
 MIN_CORRECTED_WORD_CHARS = 6
@@ -119,7 +119,7 @@ def _nouns_verbs_and_participle_prefixes(
     plain = {
         word for word in words if MIN_COMPOUND_PART_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha()
     }
-    if not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons):
+    if not nouns_have_capitals(lexicons):
         return plain, set(), ()
     capitalised = {fold_text(piece) for piece in _UNFOLDED_WORD_PATTERN.findall(query) if piece[0].isupper()}
     asked = content_words(query)
@@ -135,8 +135,7 @@ def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequen
     compares. A name has no forms."""
     if not lexicons or (query and any(lexicon.language == "en" for lexicon in lexicons)):
         return set()
-    has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
-    inside = () if has_noun_capitals else _UNFOLDED_WORD_PATTERN.findall(query)[1:]
+    inside = () if nouns_have_capitals(lexicons) else _UNFOLDED_WORD_PATTERN.findall(query)[1:]
     names = {fold_text(piece) for piece in inside if piece[0].isupper()}
     least = MIN_INFLECTED_WORD_CHARS if query else MIN_LISTED_INFLECTED_WORD_CHARS
     return {

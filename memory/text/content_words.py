@@ -18,6 +18,7 @@ from madeleine.memory.text.lexicon import (
     Lexicon,
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
+    nouns_have_capitals,
     text_without_lexicon_pattern,
     words_of_lexicon_table_entry,
 )
@@ -148,7 +149,7 @@ def verb_or_adjective_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     capitals behind its first letter and behind each article, in a language that writes nouns with capitals. What stands
     before "is" tells which property is asked for ("Wie alt ist Torben?"), and counts as a noun."""
     rest, lexicons = question.strip()[1:], lexicons_of_question(question)
-    has_capitals = bool(lexicons) and all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
+    has_capitals = nouns_have_capitals(lexicons)
     pieces = _LETTER_OR_DIGIT_RUN_PATTERN.findall(_APOSTROPHE_PATTERN.sub(" ", question))
     articles = frozenset[str]().union(
         *(words_of_lexicon_table_entry(lexicons, "retold", name) for name in ("articles", "indefinite"))

@@ -37,7 +37,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -143,6 +143,11 @@ def _text_before_first_blank_line(path: Path) -> str:
 def load_lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
     """Read from its file at the first call."""
     return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
+
+
+def nouns_have_capitals(lexicons: Collection[Lexicon]) -> bool:
+    """Whether they do in all of these languages, so that a capital tells no name. False where no language is known."""
+    return bool(lexicons) and all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
 
 
 def lexicons_for_script_of_text(

@@ -40,6 +40,7 @@ from madeleine.memory.text.content_words import (
     verb_or_adjective_mask,
     weight_of_each_word_from_unspaced_length,
 )
+from madeleine.memory.text.lexicon import nouns_have_capitals
 from madeleine.memory.text.reading import AnalysedText
 
 UNKNOWN_VERB_WEIGHT = 0.3
@@ -96,14 +97,15 @@ class MatchThresholds:
 
 def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
     """The content words of the query that name whom or what many of the being's memories are about. Where all nouns
-    have capitals, those of the names of actors: a capital tells no more of "Termine" than of "Lena"."""
+    have capitals, only those of actors' names: by its capital "Termine" might be a name like "Lena"."""
     everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
     if not everyday:
         return frozenset()
     reading = AnalysedText(query)
     names = {piece for name in reading.possible_names for piece in content_words(name.text)}
-    if reading.lexicons and all(lexicon.entries.get("nouns_capitalised") for lexicon in reading.lexicons):
-        names &= {piece for one in pool.features for actor in one.actors for piece in content_words(actor)}
+    if nouns_have_capitals(reading.lexicons):
+        actors = {actor for candidate in pool.features for actor in candidate.actors}
+        names &= {piece for actor in actors for piece in content_words(actor)}
     return frozenset(everyday & names)
 
 

@@ -32,6 +32,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_value_of_one_thing,
     share_more_of_same_wording_than,
+    stem_of_word_beginning,
 )
 from madeleine.memory.rules.storing.subjects import different_subjects_before_same_word, owners_named_only_in_first
 from madeleine.memory.text.content_words import pairs_of_capitalised_words
@@ -118,14 +119,18 @@ def newer_speaks_of_another_thing_than_asked(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
     """Whether the question names that of which the older one tells, and the newer one tells the same of something else:
-    "the code of the safe", "code of the gate"; "What is the cat called?", "The dog is called Rex"."""
+    "the code of the safe", "code of the gate"; "What is the cat called?", "The dog is called Rex". "API spec" may be
+    short for "OpenAPI spec", and speaks of no other."""
     named = owners_named_only_in_first(older, newer) & question.content_words_by_stem.keys()
     if named and owners_named_only_in_first(newer, older):
         return True
     if (subjects := different_subjects_before_same_word(newer, older)) is None:
         return False
     of_newer, of_older = subjects
-    return of_older in question.word_stems and of_newer not in question.word_stems
+    if of_newer in of_older or of_older in of_newer:
+        return False
+    asked = question.word_stems
+    return stem_of_word_beginning(of_older) in asked and stem_of_word_beginning(of_newer) not in asked
 
 
 def newer_names_other_bearer_of_first_name(question: str, newer: str, older: str) -> bool:
@@ -193,10 +198,12 @@ def question_words_only_in_first(
         if stem not in ones and word in question.words_capitalized_inside_sentence
         if not any(_shares_long_beginning(word_of_other, word) for word_of_other in others.values())
     ]
+    if not names:
+        return []
     return [
         word
         for stem, word in ones.items()
-        if names and stem not in others and one.is_possible_name(word)
+        if stem not in others and one.is_possible_name(word)
         if any(_shares_long_beginning(word, name) for name in names)
     ]
 

@@ -72,14 +72,13 @@ def tells_same_of_other_subject(new: StatementForComparison, old: StatementForCo
 def different_subjects_before_same_word(
     one: StatementForComparison, other: StatementForComparison
 ) -> tuple[str, str] | None:
-    """Stems of the content words that the two begin with, if neither statement holds the other's and the same word
-    follows: the dog and the cat, of "The dog is called Rex", "The cat is called Tom". None for "API spec" and "OpenAPI
-    spec": one word in the other may be its short form."""
-    (word, rest), (other_word, other_rest) = map(_opening_word_and_rest, (one.text, other.text))
-    if not (word and other_word and rest and rest[:1] == other_rest[:1]) or word in other_word or other_word in word:
+    """The content words that the two begin with, if neither statement holds a form of the other's and the same word
+    follows: the dog and the cat, of "The dog is called Rex", "The cat is called Tom"."""
+    (mine, my_rest), (theirs, their_rest) = map(_opening_word_and_rest, (one.text, other.text))
+    if not (my_rest and their_rest and my_rest[0] == their_rest[0]):
         return None
-    mine, theirs = map(stem_of_word_beginning, (word, other_word))
-    return None if mine in other.word_stems or theirs in one.word_stems else (mine, theirs)
+    is_held = stem_of_word_beginning(mine) in other.word_stems or stem_of_word_beginning(theirs) in one.word_stems
+    return None if is_held else (mine, theirs)
 
 
 @lru_cache(maxsize=1_000)
