@@ -14,8 +14,9 @@ A file begins with a header, up to its first blank line:
 
 Below it, `nouns_capitalised` says that the language writes nouns with capitals, `compounds` that it writes two nouns as
 one word, and `participle_prefix` what its participles begin with. Each line of `irregular_forms` has a word and forms
-of it that no ending tells; they are of English alone, whose endings the index knows. A text of words apart by white
-space is a word list, `[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each
+of it that no ending tells; they are of English alone, whose endings the index knows, as are
+`doer_endings`, which make of a verb a word for who does it. A text of words apart by white space is a word list,
+`[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each
 emotion (of a language without spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
 whole words where the language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]`
 patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. Words in

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import parse_iso_period, weekday_and_date_in_words
@@ -44,19 +46,38 @@ def normalize_text_for_bm25(text: str) -> str:
     plain = normalize_and_drop_apostrophes(
         _ELIDED_WORD_PATTERN.sub(" ", " ".join((dated, *month_names_replaced_by_english(text, dated))))
     )
-    return without_accents(_WORD_PATTERN.sub(_base_form_of_irregular_form, plain))
+    return without_accents(_WORD_PATTERN.sub(_base_form_or_unit, _text_with_unit_signs_as_words(plain)))
 
 
-def _base_form_of_irregular_form(word: re.Match[str]) -> str:
+def _base_form_or_unit(word: re.Match[str]) -> str:
     """LED is no form of lead, nor is Stück one of stick."""
-    return word[0] if word[0].isupper() else _base_form_by_irregular_form().get(word[0].lower(), word[0])
+    return word[0] if word[0].isupper() else _base_form_or_unit_by_word().get(word[0].lower(), word[0])
+
+
+def _text_with_unit_signs_as_words(text: str) -> str:
+    """`2200 watt` for `2200 W` and `2200W`, which "How many watts?" asks for (ADR 112)."""
+    pattern, units = _unit_sign_pattern_and_unit_by_sign()
+    return pattern.sub(lambda sign: f" {units[sign[1]]}", text)
 
 
 @cache
-def _base_form_by_irregular_form() -> Mapping[str, str]:
-    """Of English: `find` by `found`; what endings tell is left to the stemmer."""
+def _units() -> Mapping[str, Mapping[str, str]]:
+    """Signs of each unit and other words for it, by the English word that the index compares."""
+    return tomllib.loads((Path(__file__).parent / "units.toml").read_text("utf-8"))
+
+
+@cache
+def _unit_sign_pattern_and_unit_by_sign() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    units = {sign: unit for unit, entry in _units().items() for sign in entry["signs"].split()}
+    return re.compile(rf"(?<=\d)\s?({'|'.join(units)})(?!\w)"), units
+
+
+@cache
+def _base_form_or_unit_by_word() -> Mapping[str, str]:
+    """`find` by `found`, of English, where endings are left to the stemmer; `liter` by `litres` and `litro`."""
     lines = (line.split() for line in load_lexicon("en").entries["irregular_forms"].strip().splitlines())
-    return {form: word for word, *forms in lines for form in forms}
+    forms = {form: word for word, *forms in lines for form in forms}
+    return forms | {word: unit for unit, entry in _units().items() for word in entry.get("words", "").split()}
 
 
 def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from madeleine.memory.text.scripts import (
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_text_for_bm25
 from madeleine.storage.qdrant.compounds import with_parts_of_compounds
 
-BM25_TERMS_VERSION = 11
+BM25_TERMS_VERSION = 12
 """Raise it when the analysis below, `compounds` or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]

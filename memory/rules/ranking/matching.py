@@ -80,6 +80,8 @@ class MatchThresholds:
     crowd_memories: int = 600
     companions: float = 0.2
     """Likeness below the threshold that is still a match beside a better one."""
+    applies_together: float = 0.05
+    """… and below it for a preference that holds together two things of the query that are no names."""
     expected_words: int = 8
     everyday: float = 0.5
     """Rarity below which a name is of whom or what many memories are about."""
@@ -153,12 +155,14 @@ class CandidateCoverageOfNamedThings:
 @dataclass(frozen=True, slots=True)
 class CandidateSimilarities:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words. `in_words`: the part of it that is words.
-    `needed`: the `value` from which the candidate matches."""
+    `needed`: the `value` from which the candidate matches. `holds_together`: bool, it holds as many things that are no
+    names as tell what is asked (`MatchThresholds.telling_things`)."""
 
     value: NDArray[np.float32]
     penalty: NDArray[np.float32]
     in_words: NDArray[np.float32]
     needed: NDArray[np.float32]
+    holds_together: NDArray[np.bool_]
 
     @property
     def values_without_penalty(self) -> NDArray[np.float32]:
@@ -218,6 +222,7 @@ def similarities_of_all_candidates(
         penalty=np.asarray(penalty, np.float32),
         in_words=np.asarray(in_words, np.float32),
         needed=np.asarray(needed, np.float32),
+        holds_together=holds_together,
     )
 
 
@@ -263,7 +268,7 @@ def matching_preference_mask(
     one applies. And how to behave is asked in words of the task, which no memory need hold: nothing is lost by unknown
     words."""
     t = thresholds
-    applies = situation.values_without_penalty >= t.likeness
+    applies = situation.values_without_penalty >= t.likeness - t.applies_together * situation.holds_together
     answers = (likeness >= t.likeness) & (likeness >= likeness.max(initial=0))
     return np.asarray(applies | answers, np.bool_)
 

@@ -4,7 +4,7 @@ Two that both answer a question are compared, the one that was told later with t
 
     score = 7.3 × rarest shared word + 6.8 × cosine of the newer one
             − 1.2 × ln(1 + content words of the older one) + 2.2 × words of the question that only the newer one holds
-            − 1.2 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
+            − 1.4 × words of the question that only the older one holds + 0.8 if the newer one tells of a change
             + 3 × its share of the older one's score if proposals join the two + 1 if it was stored as resembling it
             − 5 if the two have one form, and only the older one answers the question
             − 4 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
@@ -242,7 +242,7 @@ def newer_replaces_older_score(
         + (6.8 * newer.cosine if newer.cosine else constant)
         - 1.2 * math.log(1 + len(old.content_words_by_stem))
         + 2.2 * only_new
-        - 1.2 * only_old
+        - 1.4 * only_old
         + 0.8 * new.states_change
         + 3 * share_of_score * link.joined_by_proposals
         + link.resembles

@@ -121,6 +121,27 @@ def test_a_word_is_found_in_its_other_forms_in_the_language_of_the_question(
     assert corrections.get(written) == meant
 
 
+DEEDS = ("joanna cleans on wednesday mornings", "piotr owns two dogs", "our supplier is late", "we drive")
+
+
+@for_each_row(
+    ("written", "query", "meant"),
+    [
+        ("cleaner", "How much do we pay the cleaner?", "cleans"),
+        ("owner", "Who is the owner?", "owns"),
+        ("drivers", "How many drivers are there?", "drive"),
+        ("supplies", "Who supplies the pumps?", "supplier"),
+        ("cleanest", "Which one is the cleanest?", None),
+        ("owner", "", None),
+        ("owner", "¿Quién es el owner de la casa?", None),
+    ],
+)
+def test_who_does_something_is_found_by_what_is_done(written: str, query: str, meant: str | None) -> None:
+    """ADR 112: the English stemmer takes "er" off from long words alone."""
+    corrections = spelling_corrections_from_texts([written], DEEDS, query, stem_word_of_language)
+    assert corrections.get(written) == meant
+
+
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))
 def test_typing_errors_are_a_distance_that_letters_bound(word: str, other: str) -> None:
     errors = typing_error_count(word, other)

@@ -59,6 +59,20 @@ def test_a_form_that_no_ending_tells_is_the_word_that_it_is_of() -> None:
     assert normalize_text_for_bm25("The LED, ein Stück") == "The LED, ein Stuck"
 
 
+@for_each_row(
+    ("text", "normal"),
+    [
+        ("1.7 litres, 2200 W and 16GB", "1.7 liter, 2200 watt and 16 gigabyte"),
+        ("pesa 3 kilos, 5 kg", "pesa 3 kilogram, 5 kilogram"),
+        ("весит 5 кг", "весит 5 kilogram"),
+        ("W is the director, V8, 5G and 12 GBit", "W is the director, V8, 5G and 12 GBit"),
+    ],
+)
+def test_the_sign_of_a_unit_behind_a_number_is_its_name(text: str, normal: str) -> None:
+    """ADR 112: "How many watts?" asks for 2200 W."""
+    assert normalize_text_for_bm25(text) == normal
+
+
 def test_a_shortened_article_is_no_part_of_the_next_word() -> None:
     """ruling 19: "l'entretien" holds "entretien"; English contractions stay one word, a stop word."""
     text = "l'entretien, dell’acqua, we've don't"

@@ -17,6 +17,7 @@ from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
     common_names_in_query,
     matching_candidate_mask,
+    matching_preference_mask,
     positions_of_near_unmatched_candidates,
     similarities_of_all_candidates,
     unknown_words_may_decide,
@@ -85,6 +86,22 @@ def test_where_nouns_have_capitals_names_are_those_of_actors(
     common = replace(common, features=(replace(features, actors=("Lena Weiß",)),))
     assert common_names_in_query(question, common, THRESHOLDS) == names
     assert common_names_in_query(question, replace(common, rarity=np.ones(2, np.float32)), THRESHOLDS) == set()
+
+
+@for_each_row(("held", "applies"), [([1, 1, 0], True), ([1, 0, 0], False)])
+def test_a_preference_that_holds_two_things_of_a_question_applies_from_a_little_less_likeness_on(
+    held: list[int], applies: bool
+) -> None:
+    """Ruling 15, ADR 112: a seat in the train is asked for, of which aisle and direction of travel are told."""
+    cosine = 0.32 - THRESHOLDS.words * sum(held) / len(held)
+    words = ("seat", "train", "book")
+    candidates = replace(pool([held]), words=words)
+    named = CandidateCoverageOfNamedThings.from_query("Which seat shall I book in the train?", candidates)
+    situation = similarities_of_all_candidates(
+        named, np.full(1, cosine, np.float32), legible=1.0, thresholds=THRESHOLDS
+    )
+    mask = matching_preference_mask(np.zeros(1, np.float32), situation, THRESHOLDS)
+    assert mask.tolist() == [applies]
 
 
 def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
