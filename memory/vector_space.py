@@ -138,16 +138,18 @@ class VectorSpace:
         return normalize_vector_rows(vectors - self.means[self._nearest_language_indices(vectors)])
 
     def cosines_where_texts_are_legible(
-        self, vector: Vector | None, others: Sequence[Vector | None]
+        self, vector: Vector | None, others: Sequence[Vector | None], *, across_languages: bool = False
     ) -> list[float | None]:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
-        missing or cannot be read."""
+        missing or cannot be read. `across_languages`: of the part alone that compares texts of different languages."""
         cosines: list[float | None] = [None] * len(others)
         there = [at for at, other in enumerate(others) if other is not None]
         if vector is None or not there:
             return cosines
         rows = np.asarray([vector, *(others[at] for at in there)], np.float32)
         readable, centred = self.legible_text_mask(rows), self.centred_by_language(rows)
+        if across_languages:
+            centred = normalize_vector_rows(centred[:, self.language_bound :])
         if readable[0]:
             calibrated = self.calibrated_cosines(centred[1:] @ centred[0])
             for at in np.flatnonzero(readable[1:]):

@@ -19,7 +19,7 @@ from madeleine.memory.rules.dynamics.truth import (
     start_of_truth_or_telling,
     was_superseded_after,
 )
-from madeleine.memory.rules.storing.similar_wording import index_of_most_resembling_text
+from madeleine.memory.rules.storing.similar_wording import index_of_most_resembling_text, index_of_outstanding_text
 from madeleine.memory.text.same_words import wording_comparison_key
 from madeleine.memory.vector_space import VectorSpace
 
@@ -208,8 +208,12 @@ def id_of_most_similar_memory(
     *,
     resembling: float,
 ) -> MemoryId | None:
-    """The one of `known` that resembles the new one most, if it does so enough."""
-    cosines = space.cosines_where_texts_are_legible(point.vector, [vectors.get(other.id) for other in known])
-    texts = [other.scene.action for other in known]
-    best = index_of_most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
+    """The one of `known` that resembles the new one most, if it does so enough or far more than every other."""
+    text, texts = point.memory.scene.action, [other.scene.action for other in known]
+    rows = [vectors.get(other.id) for other in known]
+    cosines = space.cosines_where_texts_are_legible(point.vector, rows)
+    best = index_of_most_resembling_text(text, texts, cosines, at_least=resembling)
+    if best is None:
+        across = space.cosines_where_texts_are_legible(point.vector, rows, across_languages=True)
+        best = index_of_outstanding_text(text, texts, across, at_least=resembling)
     return None if best is None else known[best].id

@@ -3,12 +3,15 @@
     wording(a, b) = |a ∩ b| / √(|a| |b|)        over the pieces of a and of b
     resemblance(a, b) = max(0.4 √wording(a, b) + 0.6 cosine(a, b), 0.8 cosine(a, b)),
                         for a text that the model cannot read 0.67 √wording(a, b) + 0.15
+    outstanding(a, b) = 0.3 √wording(a, b) + 0.7 cosine across languages(a, b)
 
 A piece is any run of 4 letters of a word, its beginning marked, so that forms of a word share most of theirs; function
 words have none. Where words are not spaced, or joined to particles, it is any 2 signs, hiragana alone excepted, and any
 Han sign. A number, in digits or in words, counts as 4. The cosine is that of the vectors without the mean of their
 language (`memory.vector_space`). The weights were chosen by `make duplicates`: few sentences are linked to one about
-something else, and nearly all to the one that they change or tell in other words (ADR 108).
+something else, and nearly all to the one that they change or tell in other words (ADR 108). What is told in quite
+other words resembles little, but far more than all else: such a one is linked by its lead, as the multilingual encoder
+alone sees it, which was trained to bring paraphrases together (ADR 111).
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ from madeleine.memory.text.scripts import (
 )
 
 MIN_RESEMBLANCE_TO_LINK_MEMORIES = 0.5
+RESEMBLANCE_LESS_OF_OUTSTANDING_MEMORY, MIN_LEAD_OF_OUTSTANDING_MEMORY = 0.05, 0.13
+"""`outstanding` is enough from so much less on, if it is so much more than that of every other memory."""
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
 _COMMON_WORD_LEXICON_LISTS = ("function_words", "stop_words")
 """Lists of a lexicon."""
@@ -76,6 +81,28 @@ def index_of_most_resembling_text(
     return best
 
 
+def index_of_outstanding_text(
+    text: str, others: Sequence[str], cosines: Sequence[float | None], *, at_least: float
+) -> int | None:
+    """The position of the other text whose `outstanding` is nearly `at_least` and leads by far; None if none does so.
+    `cosines`: across languages. Most texts are not read, as in `index_of_most_resembling_text`."""
+    mine, least = _ngram_and_number_hashes_of_text(text), at_least - RESEMBLANCE_LESS_OF_OUTSTANDING_MEMORY
+    bounds = wording_resemblance_upper_bounds(text, others)
+    greatest = [_outstanding_from_wording_and_cosine(*both) for both in zip(bounds, cosines, strict=True)]
+    best, best_score, second_score = None, 0.0, 0.0
+    for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
+        if greatest[at] < (least if best_score < least else best_score - MIN_LEAD_OF_OUTSTANDING_MEMORY):
+            break
+        wording = _wording_resemblance(mine, _ngram_and_number_hashes_of_text(others[at]))
+        score = _outstanding_from_wording_and_cosine(wording, cosines[at])
+        if score > best_score:
+            best, best_score, second_score = at, score, best_score
+        else:
+            second_score = max(second_score, score)
+    leads = best_score - second_score >= MIN_LEAD_OF_OUTSTANDING_MEMORY
+    return best if best_score >= least and leads else None
+
+
 def wording_resemblance_upper_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
@@ -105,6 +132,11 @@ def _resemblance_from_wording_and_cosine(wording: float, cosine: float | None) -
     if cosine is None:
         return 0.67 * math.sqrt(wording) + 0.15
     return max(0.4 * math.sqrt(wording) + 0.6 * max(cosine, 0.0), 0.8 * cosine)
+
+
+def _outstanding_from_wording_and_cosine(wording: float, cosine: float | None) -> float:
+    """0 for a text that the model cannot read: what it means is not known."""
+    return 0.0 if cosine is None else 0.3 * math.sqrt(wording) + 0.7 * max(cosine, 0.0)
 
 
 def _wording_resemblance(mine: TextPieceHashes, theirs: TextPieceHashes) -> float:

@@ -69,6 +69,14 @@ def test_without_languages_nothing_is_taken_off() -> None:
     assert (space.legibility_of_text_behind_vector(rows[0]), space.mean_of_nearest_language(rows[0])) == (1, None)
 
 
+def test_texts_can_be_compared_by_what_reads_all_languages_alone() -> None:
+    """ADR 111: of two encoders side by side, the multilingual one."""
+    space = replace(VectorSpace.create_without_languages(), language_bound=2)
+    one, other = np.array([0.6, 0, 0, 0.8], np.float32), np.array([0, 0.6, 0, 0.8], np.float32)
+    assert space.cosines_where_texts_are_legible(one, [other], across_languages=True) == [1.0]
+    assert space.cosines_where_texts_are_legible(one, [other]) == [pytest.approx(0.64)]
+
+
 def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     """ruling 16: what is constant in all vectors squeezes cosines, (cosine + k²) / (1 + k²)."""
     rows = normalize_vector_rows(np.random.default_rng(5).standard_normal((120, 24)).astype(np.float32))

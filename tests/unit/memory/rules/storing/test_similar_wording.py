@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.similar_wording import (
     MIN_RESEMBLANCE_TO_LINK_MEMORIES,
     index_of_most_resembling_text,
+    index_of_outstanding_text,
     resemblances_to_texts,
 )
 from madeleine.memory.vector_space import VectorSpace
@@ -48,6 +49,21 @@ def test_meaning_alone_links_and_wording_alone_does_not() -> None:
     assert uncle[0] >= MIN_RESEMBLANCE_TO_LINK_MEMORIES > forms[0]
 
 
+@for_each_row(("nearness_of_another", "linked"), [(0.1, True), (0.5, False)])
+def test_a_text_that_stands_out_among_the_others_is_linked_from_less_resemblance_on(
+    nearness_of_another: float, linked: bool
+) -> None:
+    """ADR 111"""
+    others = ["School was called off for the ice.", "The choir sings in Graz."]
+    found = index_of_outstanding_text(
+        "No lessons, since the roads were slippery.",
+        others,
+        [0.65, nearness_of_another],
+        at_least=MIN_RESEMBLANCE_TO_LINK_MEMORIES,
+    )
+    assert found == (0 if linked else None)
+
+
 def test_what_the_model_cannot_read_has_no_cosine() -> None:
     means = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
     space = VectorSpace(means, np.array([1, 0], np.float32))
@@ -73,3 +89,17 @@ def test_the_most_resembling_text_is_found_without_reading_all(
     best = max(range(len(scores)), key=scores.__getitem__, default=None)
     expected = best if best is not None and scores[best] >= MIN_RESEMBLANCE_TO_LINK_MEMORIES else None
     assert index_of_most_resembling_text(text, texts, cosines, at_least=MIN_RESEMBLANCE_TO_LINK_MEMORIES) == expected
+
+
+@given(TEXTS, st.lists(st.tuples(TEXTS, st.none() | st.floats(-0.2, 1)), max_size=8))
+def test_the_outstanding_text_is_found_without_reading_all(text: str, others: list[tuple[str, float | None]]) -> None:
+    texts, cosines = [other for other, _ in others], [cosine for _, cosine in others]
+    wordings = [(score - 0.15) / 0.67 for score in resemblances_to_texts(text, texts, [None] * len(texts))]
+    scores = [
+        0.0 if cosine is None else 0.3 * wording + 0.7 * max(cosine, 0.0)
+        for wording, cosine in zip(wordings, cosines, strict=True)
+    ]
+    *_, second, first = sorted([0.0, 0.0, *scores])
+    found = index_of_outstanding_text(text, texts, cosines, at_least=MIN_RESEMBLANCE_TO_LINK_MEMORIES)
+    assume(all(abs(first - edge) > 1e-6 for edge in (0.45, second + 0.13)))
+    assert found == (scores.index(first) if first >= 0.45 and first - second >= 0.13 else None)
