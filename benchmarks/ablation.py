@@ -12,10 +12,11 @@ from madeleine.memory.recall.selection import RankedCandidates
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_ranking_scores
 
 COMPLETE = BlendedRankingWeights()
+WITHOUT_NEXT_TURN = replace(COMPLETE, next_turn=0.0, next_turn_of_people=0.0, assistant_reply=0.0)
 WITHOUT: Mapping[str, BlendedRankingWeights] = {
     "words (dense only in the blend)": replace(COMPLETE, words=0.0),
     "meaning (BM25 only in the blend)": replace(COMPLETE, words=1.0),
-    "the next turn": replace(COMPLETE, next_turn=0.0),
+    "the next turn": WITHOUT_NEXT_TURN,
     "the question that it answers": replace(COMPLETE, question=0.0),
     "the best of its session": replace(COMPLETE, session=0.0, session_of_people=0.0),
     "the actor in the query": replace(COMPLETE, actor=0.0),
@@ -24,8 +25,8 @@ WITHOUT: Mapping[str, BlendedRankingWeights] = {
     "preferences for advice": replace(COMPLETE, preference=0.0),
     "a time for when": replace(COMPLETE, when=0.0),
     "length": replace(COMPLETE, length=0.0),
-    "all priors": BlendedRankingWeights(
-        next_turn=0,
+    "all priors": replace(
+        WITHOUT_NEXT_TURN,
         question=0,
         session=0,
         session_of_people=0,

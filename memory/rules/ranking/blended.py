@@ -3,13 +3,14 @@
     f = w × bm25 / max(greatest bm25, 0.7 × dense_trust × Σ of the query's 8 greatest idf) + (1 − w) × cosine
     w = 1 − (1 − 0.3) × dense_trust
     e = f − the least f, where there are twenty candidates or more; 0 for a turn that is no candidate
-    g = f + dense_trust × (0.15 × e of the next turn of its session
+    g = f + dense_trust × (0.05 × e of the next turn of its session, 0.15 × between people, 0.3 × where an assistant
+            answers it
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
             query asks what an assistant said, and it answers that turn)
     score = g + 0.25 × max g within the session, or 0.4 × for what a person says there to another
               + 0.2 if an actor's first name is in the query, or 0.3 if it holds an identifier that the query names
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
-                actor is known, 0.15 × the share of it that is told in the first person
+                actor is known, 0.2 × the share of it that is told in the first person
               + 0.25 if the query asks for advice, and somebody says what they prefer
               + 0.2 if the query asks when, and it tells of a day or a span of time, or, outside of a session, has a day
               + 0.1 × min(words, 15) / 15
@@ -48,7 +49,11 @@ from madeleine.memory.text.reading import AnalysedText
 class BlendedRankingWeights:
     words: float = 0.3
     """BM25's share of the blend; cosine has the rest."""
-    next_turn: float = 0.15
+    next_turn: float = 0.05
+    """Of a turn whose speakers are not known, or where the user of an assistant goes on: mostly with another matter."""
+    next_turn_of_people: float = 0.15
+    assistant_reply: float = 0.3
+    """Of the next turn where an assistant says it: it tells what its user has spoken of (ADR 113)."""
     question: float = 0.4
     """Weight of the question that this turn answers."""
     session: float = 0.25
@@ -58,7 +63,7 @@ class BlendedRankingWeights:
     actor: float = 0.2
     identifier: float = 0.3
     user: float = 0.2
-    first_person: float = 0.15
+    first_person: float = 0.2
     preference: float = 0.25
     when: float = 0.2
     length: float = 0.1
@@ -67,7 +72,8 @@ class BlendedRankingWeights:
 
     @property
     def greatest_possible_score_sum(self) -> float:
-        turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
+        next_turn = max(self.next_turn, self.next_turn_of_people, self.assistant_reply)
+        turns = (1 + next_turn + self.question) * (1 + max(self.session, self.session_of_people))
         named = max(self.actor, self.identifier)
         wording = max(self.user, self.first_person) + named + self.preference + self.when
         return turns + wording + self.length + self.emotion
@@ -119,13 +125,21 @@ def score_gains_from_neighbouring_turns(
         after = positions.get((turn.session_id, turn.turn + 1))
         before = positions.get((turn.session_id, turn.turn - 1))
         if after is not None:
-            added[position] += trust * weights.next_turn * excess[after]
+            added[position] += trust * _weight_of_next_turn(turn, features[after], weights) * excess[after]
         if before is not None and (
             is_answer_to_turn_before(turn, features[before])
             or (of_assistant and first_name_of_speaker(turn) in ASSISTANT_NAMES)
         ):
             added[position] += trust * weights.question * excess[before]
     return added
+
+
+def _weight_of_next_turn(
+    turn: MemoryRankingFeatures, after: MemoryRankingFeatures, weights: BlendedRankingWeights
+) -> float:
+    if speaker_has_personal_name(turn):
+        return weights.next_turn_of_people
+    return weights.assistant_reply if first_name_of_speaker(after) in ASSISTANT_NAMES else weights.next_turn
 
 
 def is_answer_to_turn_before(turn: MemoryRankingFeatures, before: MemoryRankingFeatures) -> bool:

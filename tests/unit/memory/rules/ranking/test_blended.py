@@ -24,7 +24,7 @@ from madeleine.memory.rules.ranking.turns import first_name_of_actor
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights(words=0.4)
-GREATEST = 3.32
+GREATEST = 3.53
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
 PLAIN = MemoryRankingFeatures("", 0, (), (), 0, 0)
@@ -159,7 +159,7 @@ def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
 def test_the_best_of_a_session_lifts_what_people_say_there_more() -> None:
     """0.4 × 0.6 instead of 0.25 × 0.6; without a session nobody has an advantage."""
     ann = replace(PLAIN, actors=("Ann",))
-    weights = replace(WEIGHTS, next_turn=0)
+    weights = replace(WEIGHTS, next_turn_of_people=0)
     greatest = weights.greatest_possible_score_sum
     features = [replace(ann, session_id="s", turn=at) for at in (0, 1)]
     scores = blended_ranking_scores(
@@ -225,7 +225,7 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
         for at, (who, _, asks) in enumerate(turns)
     ]
     cosines = [cosine for _, cosine, _ in turns]
-    none = replace(WEIGHTS, next_turn=0, question=0, session=0)
+    none = replace(WEIGHTS, next_turn=0, next_turn_of_people=0, assistant_reply=0, question=0, session=0)
     both = [
         blended_ranking_scores(
             "ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights
@@ -236,14 +236,27 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
     return [round(float(value), 6) for value in both[0] - both[1]]
 
 
-def test_a_turn_is_worth_more_for_the_one_after_it() -> None:
-    """0.15 × f of the next turn, f = 0.6 × cosine; the last has none."""
-    assert talk(("", 0.5, False), ("", 1.0, False), ("", 0.2, False)) == pytest.approx([0.09, 0.018, 0.0], abs=2e-6)
+@for_each_row(
+    ("speaker", "next_speaker", "weight"),
+    [
+        ("", "", 0.05),
+        ("Ann", "Bo", 0.15),
+        ("Ann", "Ann", 0.15),
+        ("user", "assistant", 0.3),
+        ("", "assistant", 0.3),
+        ("assistant", "user", 0.05),
+        ("user", "user", 0.05),
+    ],
+)
+def test_a_turn_is_worth_more_for_the_one_after_it(speaker: str, next_speaker: str, weight: float) -> None:
+    """ADR 113: of f of the next turn, 0.6 × cosine; the last has none."""
+    added = talk((speaker, 0.5, False), (next_speaker, 1.0, False))
+    assert added == pytest.approx([weight * 0.6, 0.0], abs=2e-6)
 
 
 def test_of_many_a_turn_counts_by_what_lifts_it_above_the_least() -> None:
     """f = 0.6 × cosine, 0.3 the least of twenty: 0.15 × (0.6 − 0.3) for the turn before the best, 0 for the others."""
-    turns = [("", 0.5, False), ("", 1.0, False), *[("", 0.5, False)] * 18]
+    turns = [("Ann", 0.5, False), ("Ann", 1.0, False), *[("Ann", 0.5, False)] * 18]
     assert talk(*turns) == pytest.approx([0.045, *[0.0] * 19], abs=2e-6)
 
 
@@ -336,7 +349,7 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
 @for_each_row(
     ("query", "features", "moved"),
     [
-        ("where are my keys", replace(PLAIN, signals=MemoryWordingTraits(first_person=0.6)), 0.09),
+        ("where are my keys", replace(PLAIN, signals=MemoryWordingTraits(first_person=0.6)), 0.12),
         ("where are the keys", replace(PLAIN, signals=MemoryWordingTraits(first_person=0.6)), 0.0),
         ("where are my keys", replace(PLAIN, actors=("Ann",), signals=MemoryWordingTraits(first_person=0.6)), 0.0),
         ("any tips for Rome?", replace(PLAIN, signals=MemoryWordingTraits(prefers=True)), 0.25),
@@ -368,16 +381,16 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
-    """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
-    every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 3.32. The user does not answer questions."""
+    """Best of both channels and of its session, followed by as good a one of the assistant, of the user and with the
+    actor, long, with every emotion, a preference and a time: (1.3 × 1.25 + 1.05) / 3.53. The user does not answer questions."""
     signs = MemoryWordingTraits(prefers=True, tells_when=True)
     best = MemoryRankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
-    after = MemoryRankingFeatures("s", 1, (), (), 0, 0)
+    after = MemoryRankingFeatures("s", 1, ("assistant",), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
     scores = blended_ranking_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(scores[0]) == pytest.approx(2.4875 / 3.32)
+    assert float(scores[0]) == pytest.approx(2.675 / 3.53)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
