@@ -382,7 +382,8 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one of the assistant, of the user and with the
-    actor, long, with every emotion, a preference and a time: (1.3 × 1.25 + 1.05) / 3.53. The user does not answer questions."""
+    actor, long, with every emotion, a preference and a time: (1.3 × 1.25 + 1.05) / 3.53. The user does not answer
+    questions."""
     signs = MemoryWordingTraits(prefers=True, tells_when=True)
     best = MemoryRankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = MemoryRankingFeatures("s", 1, ("assistant",), (), 0, 0)
