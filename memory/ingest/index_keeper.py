@@ -13,6 +13,7 @@ import numpy as np
 
 from madeleine.memory.embedding import (
     Embedder,
+    VectorByContentHash,
     cached_vectors_of_any_precision,
     embed_with_cache,
     model_name_of_piece_vectors,
@@ -234,8 +235,12 @@ class IndexKeeper:
     async def _index_memories(
         self, memories: Sequence[Memory], ids: Sequence[MemoryId], done_before: Set[MemoryId] = frozenset()
     ) -> None:
-        """`done_before`: those that the serving index has as they are."""
-        serving = [memory for memory in memories if memory.id not in done_before]
+        """`done_before`: those that the serving index has as they are, but for the pieces of a text that is known from
+        another memory."""
+        done = [memory for memory in memories if memory.id in done_before]
+        pieces = await self._cached_piece_vectors(self.embedder, done)
+        with_known_pieces = {memory.id for memory in done if memory.content_hash in pieces}
+        serving = [memory for memory in memories if memory.id not in done_before - with_known_pieces]
         await self._upsert_memories_into_index(EmbedderAndIndex(self.embedder, self.index), serving)
         if self.successor:
             await self._upsert_memories_into_index(self.successor, memories)
@@ -246,9 +251,7 @@ class IndexKeeper:
     async def _upsert_memories_into_index(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model_name, hashes)
-        pieces = await self.source.cached_vectors_by_hash(
-            model_name_of_piece_vectors(target.embedder.model_name), hashes
-        )
+        pieces = await self._cached_piece_vectors(target.embedder, memories)
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [
@@ -258,6 +261,12 @@ class IndexKeeper:
                 for point in points
             ]
         )
+
+    async def _cached_piece_vectors(self, embedder: Embedder, memories: Sequence[Memory]) -> VectorByContentHash:
+        """Of each text that has pieces, their vectors one behind the other."""
+        hashes = [memory.content_hash for memory in memories]
+        vectors = await self.source.cached_vectors_by_hash(model_name_of_piece_vectors(embedder.model_name), hashes)
+        return {hash_: flat for hash_, flat in vectors.items() if flat.size}
 
     async def _delete_from_all_indexes(self, ids: Sequence[MemoryId]) -> None:
         for index in self._serving_and_successor_indexes:

@@ -57,7 +57,7 @@ def _base_form_or_unit(word: re.Match[str]) -> str:
 def _text_with_unit_signs_as_words(text: str) -> str:
     """`2200 watt` for `2200 W` and `2200W`, which "How many watts?" asks for (ADR 112)."""
     pattern, units = _unit_sign_pattern_and_unit_by_sign()
-    return pattern.sub(lambda sign: f" {units[sign[1]]}", text)
+    return pattern.sub(lambda amount: f"{amount[1]} {units[amount[2]]}", text)
 
 
 @cache
@@ -69,7 +69,8 @@ def _units() -> Mapping[str, Mapping[str, str]]:
 @cache
 def _unit_sign_pattern_and_unit_by_sign() -> tuple[re.Pattern[str], Mapping[str, str]]:
     units = {sign: unit for unit, entry in _units().items() for sign in entry["signs"].split()}
-    return re.compile(rf"(?<=\d)\s?({'|'.join(units)})(?!\w)"), units
+    # A number of its own: neither the end of an identifier ("qx7r2m") nor of a name with a hyphen ("MB-12 m").
+    return re.compile(rf"(?<!\w)(?<![^\W\d_]-)(\d+(?:[.,]\d+)*)\s?({'|'.join(units)})(?!\w)"), units
 
 
 @cache

@@ -263,17 +263,18 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
 
 
 async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_embedded(home: Home) -> None:
-    """ADR 0064: in the background, once; what has no pieces is not indexed again."""
+    """ADR 0064: in the background, once; what has no pieces is not indexed again. A memory with the same text, stored
+    later, has them at once."""
     both = a_memory("The violin hangs in the hall. Saffron grows behind the orchard wall.")
     await home.commit(both, a_memory(ACTIONS[0]))
     await home.keeper.index_marked_memories()
     sentence = "Saffron grows behind the orchard wall."
 
-    async def nearest() -> tuple[float, float]:
+    async def nearest(scope: Scope = ADA, id_: MemoryId = both.id) -> tuple[float, float]:
         """Cosine of the whole, and of the nearest piece."""
         vector = home.embedder.vector(sentence)
-        pool = await candidates(home.index, ADA, index_query(sentence, vector=vector))
-        at = pool.ids.index(both.id)
+        pool = await candidates(home.index, scope, index_query(sentence, vector=vector))
+        at = pool.ids.index(id_)
         return float(pool.cosine[at]), float(pool.max_piece_cosines_in_candidate_order(vector, pool.cosine)[at])
 
     whole, piece = await nearest()
@@ -285,6 +286,16 @@ async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_
     assert whole < 0.9
     assert piece == pytest.approx(1.0, abs=1e-2)
     assert await home.keeper.embed_missing_pieces() == 0
+
+    report_indexed = home.keeper.callback_for_newly_indexed_memories()
+    same_text = a_memory(both.scene.action, being_id=BOB.being_id)
+    await home.commit(same_text, scope=BOB)
+    vectors = {same_text.content_hash: home.embedder.vector(same_text.scene.action)}
+    [memory] = await home.ledger.index_source.memories_of_any_being([same_text.id])
+    await home.index.upsert(await index_points_from_memories([memory], vectors, home.embedder))
+    report_indexed([same_text.id])
+    await home.keeper.index_marked_memories()
+    assert (await nearest(BOB, same_text.id))[1] == pytest.approx(1.0, abs=1e-2)
 
 
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:

@@ -66,6 +66,7 @@ def test_a_form_that_no_ending_tells_is_the_word_that_it_is_of() -> None:
         ("pesa 3 kilos, 5 kg", "pesa 3 kilogram, 5 kilogram"),
         ("весит 5 кг", "весит 5 kilogram"),
         ("W is the director, V8, 5G and 12 GBit", "W is the director, V8, 5G and 12 GBit"),
+        ("qx7r2m, v2 g, MB-12 m, 2-3 m", "qx7r2m, v2 g, MB-12 m, 2-3 meter"),
     ],
 )
 def test_the_sign_of_a_unit_behind_a_number_is_its_name(text: str, normal: str) -> None:
