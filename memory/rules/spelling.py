@@ -1,6 +1,6 @@
 """Words of a query that no text holds, and what was probably meant, looked at when nothing else is found (ruling 19,
-ADR 0034): another form of the word (ADR 0079), what somebody does for who does it (ADR 0112), a typing error, or, where
-words are joined to one (`compounds` of a lexicon), a part of a word."""
+ADR 0034): another form of the word (ADR 0079), what is told of whoever is asked for (ADR 0112), a typing error, or,
+where words are joined to one (`compounds` of a lexicon), a part of a word."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def spelling_corrections_from_texts(
     lexicons = lexicons_of_question(query) if query else lexicons_for_script_of_text(" ".join(words))
     nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons if query else ())
     inflected = _possibly_inflected_words(words, query, lexicons)
-    doers = _possible_doers_and_deeds(words, lexicons if query else ())
+    doers = _possible_doers(words, query, lexicons)
     looked_up = nouns | verbs | inflected | doers
     unknown = [word for word in dict.fromkeys(words) if word in looked_up or _may_be_misspelt(word)]
     if not unknown:
@@ -104,7 +104,7 @@ def spelling_corrections_from_texts(
         if meant is None and word in inflected:
             meant = _commonest_word_of_same_stem(word, counts, lexicons, stem)
         if meant is None and word in doers:
-            meant = _commonest_doer_or_deed(word, counts, lexicons, stem)
+            meant = _commonest_deed_of_doer(word, counts, lexicons, stem)
         if meant is None and word not in known and _may_be_misspelt(word):
             is_right = query and any(is_word(word, lexicon.language) for lexicon in lexicons)
             meant = None if is_right else _nearest_word(word, counts)
@@ -169,38 +169,42 @@ def _commonest_word_of_same_stem(
     return min(forms, default=(0, None))[1]
 
 
-def _possible_doers_and_deeds(words: Sequence[str], lexicons: Sequence[Lexicon]) -> set[str]:
-    """Words that may name who does something, or what is done, in a language whose stemmer tells the two apart."""
-    if not any(lexicon.entries.get("doer_endings") for lexicon in lexicons):
-        return set()
+def _possible_doers(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
+    """Words for who does something ("cleaner"), of a question for somebody: a shower is nobody who shows anything. A
+    name is none."""
+    asked = _UNFOLDED_WORD_PATTERN.findall(query)
+    names = {fold_text(piece) for piece in asked[1:] if piece[0].isupper()}
+    endings = {
+        ending
+        for lexicon in lexicons
+        if lexicon.words("asks_for_somebody") & {piece.lower() for piece in asked}
+        for ending in lexicon.words("doer_endings")
+    }
     return {
-        word for word in words if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha()
+        word
+        for word in words
+        if word.removesuffix("s").endswith(tuple(endings)) and word.isalpha() and word not in names
+        if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS
     }
 
 
-def _commonest_doer_or_deed(
+def _commonest_deed_of_doer(
     word: str, counts: Mapping[str, int], lexicons: Iterable[Lexicon], stem: StemWordInLanguage
 ) -> str | None:
-    """"cleans" for "cleaner", and the other way round."""
-    alike = [other for other in counts if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS] and other.isalpha()]
+    """What is told of whoever is asked for: "cleans" or "cleaned" of the cleaner, not "clean"."""
     found: list[tuple[int, str]] = []
     for lexicon in lexicons:
-        endings, language = lexicon.entries.get("doer_endings", "").split(), lexicon.entries["name"]
-        root, deeds = stem(word, language), _stems_of_deed(word, endings, language, stem)
+        language, deed_endings = lexicon.entries["name"], tuple(lexicon.words("deed_endings"))
+        doer = stem(word, language)
+        roots = [doer.removesuffix(ending) for ending in lexicon.words("doer_endings") if doer.endswith(ending)]
+        deeds = {stem(root + vowel, language) for root in roots if len(root) >= MIN_STEM_CHARS for vowel in ("", "e")}
         found += (
-            (-counts[other], other)
-            for other in alike
-            if stem(other, language) in deeds or root in _stems_of_deed(other, endings, language, stem)
-            if other not in _folded_words_that_ask_or_join(lexicon)
+            (-count, other)
+            for other, count in counts.items()
+            if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS] and other.endswith(deed_endings)
+            if stem(other, language) in deeds
         )
     return min(found, default=(0, None))[1]
-
-
-def _stems_of_deed(doer: str, endings: Iterable[str], language: str, stem: StemWordInLanguage) -> set[str]:
-    """Of what a doer does: those of `driv` and `drive` for `drivers`. None of a word with no such ending."""
-    one = stem(doer, language)
-    roots = [one.removesuffix(ending) for ending in endings if one.endswith(ending)]
-    return {stem(root + vowel, language) for root in roots if len(root) >= MIN_STEM_CHARS for vowel in ("", "e")}
 
 
 @cache

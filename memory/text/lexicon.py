@@ -14,10 +14,11 @@ A file begins with a header, up to its first blank line:
 
 Below it, `nouns_capitalised` says that the language writes nouns with capitals, `compounds` that it writes two nouns as
 one word, and `participle_prefix` what its participles begin with. Each line of `irregular_forms` has a word and forms
-of it that no ending tells; they are of English alone, whose endings the index knows, as are
-`doer_endings`, which make of a verb a word for who does it. A text of words apart by white space is a word list,
-`[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each
-emotion (of a language without spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
+of it that no ending tells; they are of English alone, whose endings the index knows. Of a language whose stemmer leaves
+"owner" as it is, `doer_endings` make of a verb a word for who does it, `deed_endings` are those of what is told of
+them, and `asks_for_somebody` has the words that do. A text of words apart by white space is a word list, `[numbers]`
+gives the words for each number, `[emotions]` those by which a question asks for each emotion (of a language without
+spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
 whole words where the language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]`
 patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. Words in
 `[ordinals]` count the weeks of a month or the quarters of a year, and name the `last` of them; `{ordinal}` and `{last}`

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -46,39 +46,19 @@ def normalize_text_for_bm25(text: str) -> str:
     plain = normalize_and_drop_apostrophes(
         _ELIDED_WORD_PATTERN.sub(" ", " ".join((dated, *month_names_replaced_by_english(text, dated))))
     )
-    return without_accents(_WORD_PATTERN.sub(_base_form_or_unit, _text_with_unit_signs_as_words(plain)))
+    return without_accents(_WORD_PATTERN.sub(_base_form_of_irregular_form, plain))
 
 
-def _base_form_or_unit(word: re.Match[str]) -> str:
+def _base_form_of_irregular_form(word: re.Match[str]) -> str:
     """LED is no form of lead, nor is Stück one of stick."""
-    return word[0] if word[0].isupper() else _base_form_or_unit_by_word().get(word[0].lower(), word[0])
-
-
-def _text_with_unit_signs_as_words(text: str) -> str:
-    """`2200 watt` for `2200 W` and `2200W`, which "How many watts?" asks for (ADR 112)."""
-    pattern, units = _unit_sign_pattern_and_unit_by_sign()
-    return pattern.sub(lambda amount: f"{amount[1]} {units[amount[2]]}", text)
+    return word[0] if word[0].isupper() else _base_form_by_irregular_form().get(word[0].lower(), word[0])
 
 
 @cache
-def _units() -> Mapping[str, Mapping[str, str]]:
-    """Signs of each unit and other words for it, by the English word that the index compares."""
-    return tomllib.loads((Path(__file__).parent / "units.toml").read_text("utf-8"))
-
-
-@cache
-def _unit_sign_pattern_and_unit_by_sign() -> tuple[re.Pattern[str], Mapping[str, str]]:
-    units = {sign: unit for unit, entry in _units().items() for sign in entry["signs"].split()}
-    # A number of its own: neither the end of an identifier ("qx7r2m") nor of a name with a hyphen ("MB-12 m").
-    return re.compile(rf"(?<!\w)(?<![^\W\d_]-)(\d+(?:[.,]\d+)*)\s?({'|'.join(units)})(?!\w)"), units
-
-
-@cache
-def _base_form_or_unit_by_word() -> Mapping[str, str]:
-    """`find` by `found`, of English, where endings are left to the stemmer; `liter` by `litres` and `litro`."""
+def _base_form_by_irregular_form() -> Mapping[str, str]:
+    """Of English: `find` by `found`; what endings tell is left to the stemmer."""
     lines = (line.split() for line in load_lexicon("en").entries["irregular_forms"].strip().splitlines())
-    forms = {form: word for word, *forms in lines for form in forms}
-    return forms | {word: unit for unit, entry in _units().items() for word in entry.get("words", "").split()}
+    return {form: word for word, *forms in lines for form in forms}
 
 
 def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, ...]]:
@@ -114,8 +94,24 @@ def _mark_terms_of_memory(memory: Memory) -> list[str]:
     return lesson + [f"{EMOTION_MARK_TERM_PREFIX}{label}" for label in memory.emotions]
 
 
+def _names_of_units(texts: Iterable[str]) -> list[str]:
+    """`watt` where one has `2200 W` or `2200W`, for a question may ask for watts (ADR 112)."""
+    pattern, names_by_sign = _amount_pattern_and_unit_names_by_sign()
+    return list(dict.fromkeys(names_by_sign[sign] for text in texts for sign in pattern.findall(text)))
+
+
+@cache
+def _amount_pattern_and_unit_names_by_sign() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    names = tomllib.loads((Path(__file__).parent / "units.toml").read_text("utf-8"))
+    # A number of its own: neither the end of an identifier ("qx7r2W") nor of a name with a hyphen ("MB-12 g").
+    # Signs of scripts without spaces may stand right beside it.
+    before, behind = r"(?<![A-Za-z\d.,_])(?<![A-Za-z]-)", r"(?![A-Za-z\d\u00c0-\u024f\u0400-\u04ff_-])"
+    return re.compile(rf"{before}\d+(?:[.,]\d+)*\s?({'|'.join(names)}){behind}"), names
+
+
 def bm25_text_of_memory(memory: Memory) -> str:
-    """Dates in words, actors that the action does not name, then everything that was said of the scene."""
+    """Dates in words, actors that the action does not name, then everything that was said of the scene, and the units
+    of its amounts in words."""
     scene = memory.scene
     period = first_timeline_period(scene.when)
     dates = [period.start_in_words if period else weekday_and_date_in_words(memory.happened_at)]
@@ -134,4 +130,5 @@ def bm25_text_of_memory(memory: Memory) -> str:
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
         memory.feeling, *memory.themes, memory.lesson, *_mark_terms_of_memory(memory),
     )  # fmt: skip
-    return normalize_text_for_bm25(" ".join(part for part in parts if part))
+    told = [part for part in parts if part]
+    return normalize_text_for_bm25(" ".join((*told, *_names_of_units(told))))

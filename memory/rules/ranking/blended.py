@@ -3,8 +3,8 @@
     f = w × bm25 / max(greatest bm25, 0.7 × dense_trust × Σ of the query's 8 greatest idf) + (1 − w) × cosine
     w = 1 − (1 − 0.3) × dense_trust
     e = f − the least f, where there are twenty candidates or more; 0 for a turn that is no candidate
-    g = f + dense_trust × (0.05 × e of the next turn of its session, 0.15 × between people, 0.3 × where an assistant
-            answers it
+    g = f + dense_trust × (0.3 × e of the next turn of its session where an assistant answers it, 0.15 × for what a
+            person says whose name is known, 0.05 × otherwise
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
             query asks what an assistant said, and it answers that turn)
     score = g + 0.25 × max g within the session, or 0.4 × for what a person says there to another
@@ -49,11 +49,12 @@ from madeleine.memory.text.reading import AnalysedText
 class BlendedRankingWeights:
     words: float = 0.3
     """BM25's share of the blend; cosine has the rest."""
-    next_turn: float = 0.05
-    """Of a turn whose speakers are not known, or where the user of an assistant goes on: mostly with another matter."""
-    next_turn_of_people: float = 0.15
     assistant_reply: float = 0.3
-    """Of the next turn where an assistant says it: it tells what its user has spoken of (ADR 113)."""
+    """Of the next turn where an assistant answers somebody: it tells what has been spoken of (ADR 113)."""
+    next_turn_of_people: float = 0.15
+    """Of the next turn, for what somebody says whose name is known."""
+    next_turn: float = 0.05
+    """Otherwise: the user of an assistant goes on, mostly with another matter, or nobody knows who speaks."""
     question: float = 0.4
     """Weight of the question that this turn answers."""
     session: float = 0.25
@@ -137,9 +138,9 @@ def score_gains_from_neighbouring_turns(
 def _weight_of_next_turn(
     turn: MemoryRankingFeatures, after: MemoryRankingFeatures, weights: BlendedRankingWeights
 ) -> float:
-    if speaker_has_personal_name(turn):
-        return weights.next_turn_of_people
-    return weights.assistant_reply if first_name_of_speaker(after) in ASSISTANT_NAMES else weights.next_turn
+    if first_name_of_speaker(after) in ASSISTANT_NAMES and first_name_of_speaker(turn) not in ASSISTANT_NAMES:
+        return weights.assistant_reply
+    return weights.next_turn_of_people if speaker_has_personal_name(turn) else weights.next_turn
 
 
 def is_answer_to_turn_before(turn: MemoryRankingFeatures, before: MemoryRankingFeatures) -> bool:

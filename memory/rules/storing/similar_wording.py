@@ -84,8 +84,9 @@ def index_of_most_resembling_text(
 def index_of_outstanding_text(
     text: str, others: Sequence[str], cosines: Sequence[float | None], *, at_least: float
 ) -> int | None:
-    """The position of the other text whose `outstanding` is nearly `at_least` and leads by far; None if none does so.
-    `cosines`: across languages. Most texts are not read, as in `index_of_most_resembling_text`."""
+    """The position of the other text whose `outstanding` is nearly `at_least` and leads by far, as one without others
+    or beside texts that the model cannot read always does; None if there is no such. `cosines`: across languages. Most
+    texts are not read, as in `index_of_most_resembling_text`."""
     mine, least = _ngram_and_number_hashes_of_text(text), at_least - RESEMBLANCE_LESS_OF_OUTSTANDING_MEMORY
     bounds = wording_resemblance_upper_bounds(text, others)
     greatest = [_outstanding_from_wording_and_cosine(*both) for both in zip(bounds, cosines, strict=True)]

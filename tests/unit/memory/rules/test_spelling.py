@@ -121,22 +121,24 @@ def test_a_word_is_found_in_its_other_forms_in_the_language_of_the_question(
     assert corrections.get(written) == meant
 
 
-DEEDS = ("joanna cleans on wednesday mornings", "piotr owns two dogs", "our supplier is late", "we drive")
+DEEDS = ("joanna cleans on mondays", "clean sheets", "clean air", "piotr owns two dogs", "we drove", "it shows")
 
 
 @for_each_row(
     ("written", "query", "meant"),
     [
-        ("cleaner", "How much do we pay the cleaner?", "cleans"),
-        ("owner", "Who is the owner?", "owns"),
-        ("drivers", "How many drivers are there?", "drive"),
-        ("supplies", "Who supplies the pumps?", "supplier"),
-        ("cleanest", "Which one is the cleanest?", None),
+        ("cleaner", "Who is the cleaner?", "cleans"),
+        ("owner", "Whose number is that of the owner?", "owns"),
+        ("owners", "Who are the owners?", "owns"),
+        ("cleaner", "Which one is cleaner?", None),
+        ("shower", "Where is the shower?", None),
+        ("driver", "Who is the driver?", None),
+        ("owner", "Who is Owner?", None),
         ("owner", "", None),
         ("owner", "¿Quién es el owner de la casa?", None),
     ],
 )
-def test_who_does_something_is_found_by_what_is_done(written: str, query: str, meant: str | None) -> None:
+def test_whoever_is_asked_for_is_found_by_what_they_do(written: str, query: str, meant: str | None) -> None:
     """ADR 112: the English stemmer takes "er" off from long words alone."""
     corrections = spelling_corrections_from_texts([written], DEEDS, query, stem_word_of_language)
     assert corrections.get(written) == meant
