@@ -16,7 +16,8 @@ the question it has 5.8 if its words match, and 2.7 if they do not. Cosines are 
 question count by their rarity in [0, 1]. Above 0 the newer one comes first; 1 / (1 + exp(−score)) is about how often
 that is right. Before an older one that was itself stored to supersede another it comes only from 1 on (ADR 104). The
 weights are those of a logistic regression (ADR 52, 87), rounded, some moved since (ADR 109, 112). A question that
-wishes for the past ("used to", "which attempt failed?") is left as it is, unless it asks what was before something, or first (ADR 88).
+wishes for the past ("used to", "which attempt failed?") is left as it is, unless it asks what was before something, or
+first (ADR 88).
 """
 
 from __future__ import annotations
