@@ -235,12 +235,12 @@ class IndexKeeper:
     async def _index_memories(
         self, memories: Sequence[Memory], ids: Sequence[MemoryId], done_before: Set[MemoryId] = frozenset()
     ) -> None:
-        """`done_before`: those that the serving index has as they are, but for the pieces of a text that is known from
-        another memory."""
-        done = [memory for memory in memories if memory.id in done_before]
-        pieces = await self._cached_piece_vectors(self.embedder, done)
-        with_known_pieces = {memory.id for memory in done if memory.content_hash in pieces}
-        serving = [memory for memory in memories if memory.id not in done_before - with_known_pieces]
+        """`done_before`: new memories that the serving index has already. It has none of their pieces yet, which are
+        known where another memory had the same text: such a memory is indexed again."""
+        known_pieces = await self._cached_piece_vectors(
+            self.embedder, [memory for memory in memories if memory.id in done_before]
+        )
+        serving = [memory for memory in memories if memory.id not in done_before or memory.content_hash in known_pieces]
         await self._upsert_memories_into_index(EmbedderAndIndex(self.embedder, self.index), serving)
         if self.successor:
             await self._upsert_memories_into_index(self.successor, memories)

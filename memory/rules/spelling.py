@@ -139,14 +139,18 @@ def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequen
     compares. A name has no forms."""
     if not lexicons or (query and any(lexicon.language == "en" for lexicon in lexicons)):
         return set()
-    inside = () if nouns_have_capitals(lexicons) else _UNFOLDED_WORD_PATTERN.findall(query)[1:]
-    names = {fold_text(piece) for piece in inside if piece[0].isupper()}
+    names = set() if nouns_have_capitals(lexicons) else _folded_capitalised_words_inside(query)
     least = MIN_INFLECTED_WORD_CHARS if query else MIN_LISTED_INFLECTED_WORD_CHARS
     return {
         word
         for word in words
         if least <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
     }
+
+
+def _folded_capitalised_words_inside(query: str) -> set[str]:
+    """Words with a capital that do not begin the query, so that they may be names."""
+    return {fold_text(piece) for piece in _UNFOLDED_WORD_PATTERN.findall(query)[1:] if piece[0].isupper()}
 
 
 def _commonest_word_of_same_stem(
@@ -172,12 +176,11 @@ def _commonest_word_of_same_stem(
 def _possible_doers(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
     """Words for who does something ("cleaner"), of a question for somebody: a shower is nobody who shows anything. A
     name is none."""
-    asked = _UNFOLDED_WORD_PATTERN.findall(query)
-    names = {fold_text(piece) for piece in asked[1:] if piece[0].isupper()}
+    asked, names = _UNFOLDED_WORD_PATTERN.findall(query.lower()), _folded_capitalised_words_inside(query)
     endings = {
         ending
         for lexicon in lexicons
-        if lexicon.words("asks_for_somebody") & {piece.lower() for piece in asked}
+        if not lexicon.words("asks_for_somebody").isdisjoint(asked)
         for ending in lexicon.words("doer_endings")
     }
     return {

@@ -16,22 +16,21 @@ Below it, `nouns_capitalised` says that the language writes nouns with capitals,
 one word, and `participle_prefix` what its participles begin with. Each line of `irregular_forms` has a word and forms
 of it that no ending tells; they are of English alone, whose endings the index knows. Of a language whose stemmer leaves
 "owner" as it is, `doer_endings` make of a verb a word for who does it, `deed_endings` are those of what is told of
-them, and `asks_for_somebody` has the words that do. A text of words apart by white space is a word list, `[numbers]`
-gives the words for each number, `[emotions]` those by which a question asks for each emotion (of a language without
-spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
-whole words where the language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]`
-patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. Words in
-`[ordinals]` count the weeks of a month or the quarters of a year, and name the `last` of them; `{ordinal}` and `{last}`
-stand for these. `[feasts]` tells of a pattern its first and last day in every year: `12-24/12-26`. `[retold]`
-lists what may differ when a text is told again (`memory.text.wording`): `fillers`, `forms` and `endings` (each line
-interchangeable, `-` for none), `beginnings`, `accents_tell` where an accent is part of the word, and `spaces_are_free`
-where words may be joined. Only some may differ everywhere; `cases` and `case_endings` may in one word; `tenses` and
-`tense_endings` in what a verb of `reporting`, in a form of the past (`reported`) and before one of the words of
-`clauses`, reports; `agreement` (of verbs) and `plurals`, with `agreement_endings` and `plural_endings` and the singular
-first, of a subject in general, by `indefinite` and `articles`, and `agreement` also beside one of the `collectives`.
-`[respelt]` has patterns, and the spelling that replaces each; `[perfect]` has auxiliary verbs and irregular
-participles, each with its preterite in singular and plural. An entry may be missing: then the language tells nothing by
-it.
+them, and `asks_for_somebody` has the words that ask for a person. A text of words apart by white space is a word list,
+`[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each emotion (of a language
+without spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of whole words where the
+language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]` patterns are matched
+against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. Words in `[ordinals]` count the
+weeks of a month or the quarters of a year, and name the `last` of them; `{ordinal}` and `{last}` stand for these.
+`[feasts]` tells of a pattern its first and last day in every year: `12-24/12-26`. `[retold]` lists what may differ when
+a text is told again (`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for
+none), `beginnings`, `accents_tell` where an accent is part of the word, and `spaces_are_free` where words may be
+joined. Only some may differ everywhere; `cases` and `case_endings` may in one word; `tenses` and `tense_endings` in
+what a verb of `reporting`, in a form of the past (`reported`) and before one of the words of `clauses`, reports;
+`agreement` (of verbs) and `plurals`, with `agreement_endings` and `plural_endings` and the singular first, of a subject
+in general, by `indefinite` and `articles`, and `agreement` also beside one of the `collectives`. `[respelt]` has
+patterns, and the spelling that replaces each; `[perfect]` has auxiliary verbs and irregular participles, each with its
+preterite in singular and plural. An entry may be missing: then the language tells nothing by it.
 """
 
 from __future__ import annotations

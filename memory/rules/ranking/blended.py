@@ -128,17 +128,20 @@ def score_gains_from_neighbouring_turns(
         if after is not None:
             added[position] += trust * _weight_of_next_turn(turn, features[after], weights) * excess[after]
         if before is not None and (
-            is_answer_to_turn_before(turn, features[before])
-            or (of_assistant and first_name_of_speaker(turn) in ASSISTANT_NAMES)
+            is_answer_to_turn_before(turn, features[before]) or (of_assistant and _is_said_by_assistant(turn))
         ):
             added[position] += trust * weights.question * excess[before]
     return added
 
 
+def _is_said_by_assistant(turn: MemoryRankingFeatures) -> bool:
+    return first_name_of_speaker(turn) in ASSISTANT_NAMES
+
+
 def _weight_of_next_turn(
     turn: MemoryRankingFeatures, after: MemoryRankingFeatures, weights: BlendedRankingWeights
 ) -> float:
-    if first_name_of_speaker(after) in ASSISTANT_NAMES and first_name_of_speaker(turn) not in ASSISTANT_NAMES:
+    if _is_said_by_assistant(after) and not _is_said_by_assistant(turn):
         return weights.assistant_reply
     return weights.next_turn_of_people if speaker_has_personal_name(turn) else weights.next_turn
 
@@ -228,7 +231,7 @@ def make_query_wording_scorer(
             by_oneself = weights.user if first_name_of_speaker(candidate) in _WORDS_NAMING_THE_USER else 0.0
         elif oneself:
             by_oneself = weights.first_person * signals.first_person
-        if advice and signals.prefers and first_name_of_speaker(candidate) not in ASSISTANT_NAMES:
+        if advice and signals.prefers and not _is_said_by_assistant(candidate):
             preferred = weights.preference
         return (
             weights.length * min(candidate.words, weights.length_words) / weights.length_words,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -35,8 +35,8 @@ from madeleine.memory.text.scripts import (
 )
 
 MIN_RESEMBLANCE_TO_LINK_MEMORIES = 0.5
-RESEMBLANCE_LESS_OF_OUTSTANDING_MEMORY, MIN_LEAD_OF_OUTSTANDING_MEMORY = 0.05, 0.13
-"""`outstanding` is enough from so much less on, if it is so much more than that of every other memory."""
+MAX_SHORTFALL_OF_OUTSTANDING_MEMORY, MIN_LEAD_OF_OUTSTANDING_MEMORY = 0.05, 0.13
+"""A memory is linked all the same if `outstanding` is at most so much less, and leads by at least so much."""
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
 _COMMON_WORD_LEXICON_LISTS = ("function_words", "stop_words")
 """Lists of a lexicon."""
@@ -61,21 +61,18 @@ def index_of_most_resembling_text(
 ) -> int | None:
     """The position of the other text that resembles this one most, the first of equals; None if none does `at_least`.
 
-    The same as by `resemblances_to_texts`, but most texts are not read: the greatest wording that a text can have is
-    known from its words alone, without its languages, and the texts are compared from the greatest down.
+    The same as by `resemblances_to_texts`, but most texts are not read: they are compared from the greatest down that
+    their resemblance can be.
     """
     mine = _ngram_and_number_hashes_of_text(text)
-    greatest = [
-        _resemblance_from_wording_and_cosine(bound, cosine)
-        for bound, cosine in zip(wording_resemblance_upper_bounds(text, others), cosines, strict=True)
-    ]
     best, best_score = None, at_least
-    for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
-        if greatest[at] < best_score:
+    for greatest, at in _positions_by_greatest_possible_score(
+        text, others, cosines, _resemblance_from_wording_and_cosine
+    ):
+        if greatest < best_score:
             break
-        score = _resemblance_from_wording_and_cosine(
-            _wording_resemblance(mine, _ngram_and_number_hashes_of_text(others[at])), cosines[at]
-        )
+        wording = _wording_resemblance(mine, _ngram_and_number_hashes_of_text(others[at]))
+        score = _resemblance_from_wording_and_cosine(wording, cosines[at])
         if score > best_score or (score == best_score and (best is None or at < best)):
             best, best_score = at, score
     return best
@@ -84,15 +81,15 @@ def index_of_most_resembling_text(
 def index_of_outstanding_text(
     text: str, others: Sequence[str], cosines: Sequence[float | None], *, at_least: float
 ) -> int | None:
-    """The position of the other text whose `outstanding` is nearly `at_least` and leads by far, as one without others
-    or beside texts that the model cannot read always does; None if there is no such. `cosines`: across languages. Most
-    texts are not read, as in `index_of_most_resembling_text`."""
-    mine, least = _ngram_and_number_hashes_of_text(text), at_least - RESEMBLANCE_LESS_OF_OUTSTANDING_MEMORY
-    bounds = wording_resemblance_upper_bounds(text, others)
-    greatest = [_outstanding_from_wording_and_cosine(*both) for both in zip(bounds, cosines, strict=True)]
+    """The position of the other text with the greatest `outstanding`; None if it falls too far short of `at_least` or
+    does not lead by enough. A text without others leads; one that the model cannot read has 0. `cosines`: across
+    languages. Most texts are not read, as in `index_of_most_resembling_text`."""
+    mine, least = _ngram_and_number_hashes_of_text(text), at_least - MAX_SHORTFALL_OF_OUTSTANDING_MEMORY
     best, best_score, second_score = None, 0.0, 0.0
-    for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
-        if greatest[at] < (least if best_score < least else best_score - MIN_LEAD_OF_OUTSTANDING_MEMORY):
+    for greatest, at in _positions_by_greatest_possible_score(
+        text, others, cosines, _outstanding_from_wording_and_cosine
+    ):
+        if greatest < (least if best_score < least else best_score - MIN_LEAD_OF_OUTSTANDING_MEMORY):
             break
         wording = _wording_resemblance(mine, _ngram_and_number_hashes_of_text(others[at]))
         score = _outstanding_from_wording_and_cosine(wording, cosines[at])
@@ -102,6 +99,19 @@ def index_of_outstanding_text(
             second_score = max(second_score, score)
     leads = best_score - second_score >= MIN_LEAD_OF_OUTSTANDING_MEMORY
     return best if best_score >= least and leads else None
+
+
+def _positions_by_greatest_possible_score(
+    text: str,
+    others: Sequence[str],
+    cosines: Sequence[float | None],
+    score: Callable[[float, float | None], float],
+) -> list[tuple[float, int]]:
+    """The greatest score that each other text can have, and its position; the greatest first, of equals the first. It
+    is known from the words alone, without their languages. `score`: of a wording and a cosine."""
+    bounds = zip(wording_resemblance_upper_bounds(text, others), cosines, strict=True)
+    greatest = [(score(wording, cosine), at) for at, (wording, cosine) in enumerate(bounds)]
+    return sorted(greatest, key=lambda one: (-one[0], one[1]))
 
 
 def wording_resemblance_upper_bounds(text: str, others: Sequence[str]) -> list[float]:
